@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 const REMEDY: &str = "edge/stratad/src/explain/remedy.rs";
+const ADVICE: &str = "edge/stratad/src/explain/advice.rs";
 
 /// A part of the page of errors: its title, a sentence, and the enums with their files.
 type Part = (
@@ -51,7 +52,8 @@ const PARTS: [Part; 8] = [
         &[
             ("GrantRefusal", "pure/ike/src/refusal.rs"),
             ("KeyRefusal", "pure/ike/src/refusal.rs"),
-            ("NoKeys", "pure/node/src/licensing/migration.rs"),
+            ("NoKeys", "pure/node/src/cause.rs"),
+            ("Cause", "pure/node/src/cause.rs"),
         ],
     ),
     (
@@ -122,10 +124,26 @@ fn the_page_of_errors_has_every_message() {
     check("reference/errors.md", &page);
 }
 
-/// Returns the advice about a message beyond its own text.
+/// The engines state facts. What an operator can do about them is in [`ADVICE`] and [`REMEDY`].
+#[test]
+fn what_the_engines_say_names_no_key_of_the_configuration() {
+    let enums = PARTS.iter().flat_map(|(.., enums)| *enums);
+    for (name, file) in enums.filter(|(_, file)| file.starts_with("pure/")) {
+        for Message { text, .. } in Source::read(file).errors(name) {
+            // Values may be quoted.
+            let quoted = text.replace("`{", "{").replace("}`", "}");
+            let named =
+                ["`", "[", "strata ", "compare ", ": check "].map(|word| quoted.contains(word));
+            assert_eq!(named, [false; 5], "{name}: {text}");
+        }
+    }
+}
+
+/// Returns the advice about a message: the sentence that follows it in the log and in `strata
+/// status`, and the fixes of `strata explain`.
 fn advice(of: &str, message: &Message, source: &Source) -> String {
     let remedy = Source::read(REMEDY);
-    let mut advice = Vec::new();
+    let mut advice: Vec<_> = sentence(of, message).into_iter().collect();
     match of {
         "DownReason" => remedies(&remedy, "for_end", of, message, &mut advice),
         "Refusal" => {
@@ -146,6 +164,33 @@ fn advice(of: &str, message: &Message, source: &Source) -> String {
         .join("; ")
 }
 
+/// Returns the sentence of advice about a message, if the daemon has one that is written there.
+fn sentence(of: &str, message: &Message) -> Option<String> {
+    let source = Source::read(ADVICE);
+    let arm = arm(source.code(), of, &message.name)?;
+    literal(arm)
+        .map(|(text, _)| text)
+        .filter(|text| !text.is_empty())
+}
+
+/// Returns the first arm of a match that names a variant.
+fn arm<'a>(code: &'a str, of: &str, variant: &str) -> Option<&'a str> {
+    let name = format!("{of}::{variant}");
+    let ends = |at: usize| !code[at + name.len()..].starts_with(|c: char| c.is_alphanumeric());
+    let mut places = code.match_indices(&name).map(|(at, _)| at);
+    let at = places.find(|at| ends(*at))?;
+    let (_, arm) = code[at..].split_once("=>")?;
+    let line = code[..at].rfind('\n')?;
+    let indent = &code[line..][..1 + code[line + 1..].find(|c| c != ' ')?];
+    let next = [
+        format!("{indent}{of}::"),
+        format!("{indent}_ =>"),
+        "\n    }\n".to_owned(),
+    ];
+    let end = next.iter().filter_map(|next| arm.find(next.as_str())).min();
+    Some(&arm[..end.unwrap_or(arm.len())])
+}
+
 /// Adds what `strata explain` advises in an arm of one of its matches.
 fn remedies(
     remedy: &Source,
@@ -155,21 +200,9 @@ fn remedies(
     advice: &mut Vec<String>,
 ) {
     let body = remedy.between(&format!("fn {function}("), "\n    }\n");
-    let name = format!("{of}::{}", message.name);
-    let ends = |at: usize| !body[at + name.len()..].starts_with(|c: char| c.is_alphanumeric());
-    let mut places = body.match_indices(&name).map(|(at, _)| at);
-    let Some((_, arm)) = places
-        .find(|at| ends(*at))
-        .and_then(|at| body[at..].split_once("=>"))
-    else {
-        return;
-    };
-    let next = [
-        format!("\n            {of}::"),
-        "\n            _ =>".to_owned(),
-    ];
-    let end = next.iter().filter_map(|next| arm.find(next.as_str())).min();
-    fixes(remedy, &arm[..end.unwrap_or(arm.len())], 0, advice);
+    if let Some(arm) = arm(body, of, &message.name) {
+        fixes(remedy, arm, 0, advice);
+    }
 }
 
 /// Adds the fixes that some code returns, itself or by a method.

@@ -3,7 +3,7 @@
 use crate::assigned::AssignedAddresses;
 use crate::clear::Claimants;
 use crate::config_view::ConfigView;
-use crate::explain::explain;
+use crate::explain::{explain, told};
 use crate::keylog::Keys;
 use crate::sink::IoCounters;
 use crate::{metrics, view};
@@ -318,7 +318,7 @@ impl Waiting {
         };
         let name = &peer.name;
         let why = match (&peer.refusal, peer.state) {
-            (Some(refused), _) => refused.why.clone(),
+            (Some(refused), _) => told(&refused.why),
             (None, node::PeerState::Up) => "the peer has not answered".to_owned(),
             (None, _) => "the peer is not up".to_owned(),
         };
@@ -523,7 +523,7 @@ fn peer_changed(peer: &node::PeerStatus) -> PeerChanged {
     PeerChanged {
         name: peer.name.clone(),
         state,
-        reason: reason.map(|refused| refused.why.clone()),
+        reason: reason.map(|refused| told(&refused.why)),
     }
 }
 

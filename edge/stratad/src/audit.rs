@@ -5,6 +5,7 @@
 //! accepts only part of a line, the next one begins on a line of its own. After a failed open or
 //! write, the file is opened again for the next line.
 
+use crate::explain::told;
 use crate::quota::Quota;
 use config::Audit as Settings;
 use control::{AuditEvent, Permit, Record, Why, Zone};
@@ -131,7 +132,7 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
             peer: Some(peer.clone()),
             identity: Some(licence.node.to_string()),
             licences: vec![unmet(licence, *zone)],
-            reason: Some(why.clone()),
+            reason: Some(told(why)),
             ..Record::default()
         },
         Event::Giving {
@@ -159,7 +160,7 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
         }
         Event::Granted { sa, node, .. } => with(sa, AuditEvent::Accepted, node),
         Event::GrantRefused { sa, node, why } => Record {
-            reason: Some(why.clone()),
+            reason: Some(told(why)),
             ..with(sa, AuditEvent::Refused, node)
         },
         Event::GrantEnded {
@@ -339,8 +340,8 @@ fn ending(why: &Ending) -> (Why, Option<String>) {
         Ending::Reconfigured => (Why::Reload, None),
         Ending::LifetimeOver => (Why::Lifetime, None),
         Ending::Unbound => (Why::Unbound, None),
-        Ending::Down(reason) => (Why::Down, Some(reason.clone())),
-        Ending::NodeGone(reason) => (Why::NodeGone, Some(reason.clone())),
+        Ending::Down(cause) => (Why::Down, Some(told(cause))),
+        Ending::NodeGone(cause) => (Why::NodeGone, Some(told(cause))),
     }
 }
 
@@ -565,6 +566,7 @@ mod tests {
             (record.event, record.why.unwrap(), record.reason)
         };
         let text = || "closed on request".to_owned();
+        let cause = || text().into();
         let all = [
             (true, Ending::Rekeyed, AuditEvent::Revoked, Why::Rekey),
             (true, Ending::Reconfigured, AuditEvent::Revoked, Why::Reload),
@@ -575,11 +577,11 @@ mod tests {
                 Why::Lifetime,
             ),
             (true, Ending::Unbound, AuditEvent::Revoked, Why::Unbound),
-            (true, Ending::Down(text()), AuditEvent::Revoked, Why::Down),
-            (false, Ending::Down(text()), AuditEvent::Ended, Why::Down),
+            (true, Ending::Down(cause()), AuditEvent::Revoked, Why::Down),
+            (false, Ending::Down(cause()), AuditEvent::Ended, Why::Down),
             (
                 true,
-                Ending::NodeGone(text()),
+                Ending::NodeGone(cause()),
                 AuditEvent::Ended,
                 Why::NodeGone,
             ),
@@ -633,7 +635,7 @@ mod tests {
                 right: Right::Read,
             },
             zone: ZoneSelector::Rest,
-            why: "it does not accept it".to_owned(),
+            why: "it does not accept it".to_owned().into(),
         };
         assert_eq!(
             line(&not_agreed),
@@ -642,7 +644,7 @@ mod tests {
         let refused = Event::GrantRefused {
             sa: sa(),
             node: node(),
-            why: "it holds as many as it can".to_owned(),
+            why: "it holds as many as it can".to_owned().into(),
         };
         assert_eq!(
             line(&refused),

@@ -4,6 +4,7 @@
 //! with the number of omitted ones. A peer can do so too by refused requests, moves and rekeys, and
 //! a mobile node by its registrations. Each of them has a quota of lines of its own.
 
+use crate::explain::told;
 use crate::quota::Quota;
 use model::{Instant, Mode};
 use node::mobile_ip::{self, ForeignEvent, HomeEvent, MobileEvent};
@@ -87,9 +88,9 @@ impl Journal {
                 peer,
                 why,
                 intended: true,
-            } => tracing::info!("peer {peer}: down: {}", in_one_line(why)),
+            } => tracing::info!("peer {peer}: down: {}", in_one_line(&told(why))),
             Event::PeerDown { peer, why, .. } => {
-                tracing::warn!("peer {peer}: down: {}", in_one_line(why));
+                tracing::warn!("peer {peer}: down: {}", in_one_line(&told(why)));
             }
             Event::Configured { peer, addresses } => {
                 let addresses = list(addresses.iter().map(|address| address.to_string()));
@@ -186,7 +187,8 @@ impl Journal {
                 );
             }
             Event::GrantRefused { node, why, .. } => {
-                let why = in_one_line(why);
+                let why = told(why);
+                let why = in_one_line(&why);
                 tracing::warn!(audit = true, "{node} refused the keys: {why}");
             }
             Event::GrantHeld(held) => {
@@ -205,22 +207,23 @@ impl Journal {
                 peer: Some(peer),
                 from: None,
                 why,
-            } => tracing::warn!("peer {peer}: refused: {}", in_one_line(why)),
+            } => tracing::warn!("peer {peer}: refused: {}", in_one_line(&told(why))),
             Event::Refused {
                 peer: Some(peer),
                 from: Some(from),
                 why,
             } => {
-                let why = in_one_line(why);
+                let why = told(why);
+                let why = in_one_line(&why);
                 tracing::warn!("peer {peer}: refused a host at {from}: {why}");
             }
             Event::Refused {
                 peer: None,
                 from,
                 why,
-            } => self.log_unknown_peer(*from, why, now),
+            } => self.log_unknown_peer(*from, &told(why), now),
             Event::MobileIp(mobile_ip::Event::Refused(refused)) => {
-                self.log_unknown_peer(refused.from, &refused.why, now);
+                self.log_unknown_peer(refused.from, &told(&refused.why), now);
             }
             Event::MobileIp(event) => tell_of_mobile_ip(event),
             Event::PathMtu {
@@ -559,7 +562,7 @@ pub mod tests {
         Event::Refused {
             peer: Some(peer.to_owned()),
             from: None,
-            why: why.to_owned(),
+            why: why.to_owned().into(),
         }
     }
 
@@ -637,7 +640,7 @@ pub mod tests {
         let refused = |peer: Option<&str>| Event::Refused {
             peer: peer.map(str::to_owned),
             from: Some(([192, 0, 2, 102], 4500).into()),
-            why: "no".to_owned(),
+            why: "no".to_owned().into(),
         };
         let lines = lines(|journal| {
             journal.tell(&refused(None), at(0));
@@ -680,7 +683,7 @@ pub mod tests {
     fn an_end_that_this_host_was_asked_for_is_no_warning() {
         let down = |intended| Event::PeerDown {
             peer: "office".to_owned(),
-            why: "so".to_owned(),
+            why: "so".to_owned().into(),
             intended,
         };
         let lines = lines(|journal| {
@@ -699,13 +702,13 @@ pub mod tests {
         let forged = "it says x\n INFO peer alice: up\x1b[2K";
         let down = Event::PeerDown {
             peer: "mallory".to_owned(),
-            why: forged.to_owned(),
+            why: forged.to_owned().into(),
             intended: false,
         };
         let stranger = Event::Refused {
             peer: None,
             from: None,
-            why: forged.to_owned(),
+            why: forged.to_owned().into(),
         };
         for event in [refused("mallory", forged), down, stranger] {
             let lines = lines(|journal| journal.tell(&event, at(0)));

@@ -8,6 +8,7 @@ pub use zones::{flows, zones};
 
 use crate::clear::Dropped;
 use crate::config_view::ConfigView;
+use crate::explain::told;
 use crate::journal;
 use crate::sink::IoCounters;
 use control::{
@@ -164,7 +165,7 @@ fn refused(refused: &node::Refused, now: Instant) -> Refusal {
     Refusal {
         seconds_ago: now.since(refused.at).as_secs(),
         from: refused.from,
-        reason: refused.why.clone(),
+        reason: told(&refused.why),
     }
 }
 

@@ -53,7 +53,7 @@ pub enum Untrusted {
     Missing,
     /// The peer sent more certificates than a chain can have.
     #[error(
-        "the peer sent more than {MAX_CERTIFICATES} different certificates; it should send only its own and the intermediates up to a CA"
+        "the peer sent more than {MAX_CERTIFICATES} different certificates"
     )]
     TooMany,
     /// A certificate cannot be parsed.
@@ -63,7 +63,7 @@ pub enum Untrusted {
     #[error("a certificate of the chain expired on {0}")]
     Expired(UnixTime),
     /// A certificate is not valid yet, or the local clock is wrong.
-    #[error("a certificate of the chain is valid only from {0}: compare the clocks")]
+    #[error("a certificate of the chain is valid only from {0}")]
     NotYetValid(UnixTime),
     /// The trusted CA at the end of the chain has expired.
     #[error("the certificate of the CA itself expired on {0}")]

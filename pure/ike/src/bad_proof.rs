@@ -1,22 +1,17 @@
 //! Reasons for which a proof of identity is not accepted, and the codes that the peer receives.
 
-use crate::advice::either;
 use crypto::Untrusted;
 use model::Identity;
 use wire::ike::CertificateRefusal;
 
 /// Reason for which a proof of identity is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum BadProof {
     /// The certificate chain is not trusted.
     #[error("the peer's certificate is not trusted: {0}")]
     Untrusted(#[from] Untrusted),
     /// The certificate is for another identity.
-    #[error(
-        "the peer's certificate is not for {claimed} but for {}: issue a new one, or change `id`",
-        either(.names)
-    )]
+    #[error("the peer's certificate is not for {claimed} but for {}", .names.join(" or "))]
     WrongName {
         /// Identity that the peer claims.
         claimed: Identity,
@@ -30,7 +25,7 @@ pub enum BadProof {
     #[error("the peer's signature algorithm does not match the key of its certificate")]
     UnknownSignature,
     /// The peer sent another public key than the configured one.
-    #[error("the peer's public key is {theirs}, but its `pubkey` here is {expected}")]
+    #[error("the peer's public key is {theirs}, but {expected} is configured")]
     AnotherKey {
         /// Key that the peer sent, in printable form.
         theirs: String,
@@ -39,30 +34,22 @@ pub enum BadProof {
     },
     /// The signature was made with another key than the configured one, or over other data, and the
     /// peer sent no key.
-    #[error("the peer's signature does not verify with the key in its `pubkey` here")]
+    #[error("the peer's signature does not verify with its configured public key")]
     WrongKey,
     /// The peer did not use a certificate, although it has to.
-    #[error(
-        "the peer must authenticate by certificate, as it has neither `psk` nor `pubkey` here, but used another method"
-    )]
+    #[error("the peer must authenticate by certificate, but used another method")]
     CertificateExpected,
     /// The peer used an RSA signature from before RFC 7427.
-    #[error(
-        "the peer signed with RSA and SHA-1, as it announces no hash algorithms (RFC 7427): issue its certificate for an ECDSA P-256 or P-384 key"
-    )]
+    #[error("the peer signed with RSA and SHA-1, as it announces no hash algorithms (RFC 7427)")]
     OldRsa,
     /// The peer used a certificate, but no configured peer authenticates by one.
     #[error("the peer sent a certificate, but no peer here authenticates by certificate")]
     NoCertificateExpected,
     /// The peer used a signature, although it has to use a pre-shared key.
-    #[error(
-        "the peer must authenticate by pre-shared key, as it has a `psk` here, but used a signature"
-    )]
+    #[error("the peer must authenticate by pre-shared key, but used a signature")]
     SharedKeyExpected,
     /// The peer did not use its configured public key, although it has to.
-    #[error(
-        "the peer must authenticate with the key in its `pubkey` here, but used another method"
-    )]
+    #[error("the peer must authenticate with its configured public key, but used another method")]
     KeyExpected,
 }
 

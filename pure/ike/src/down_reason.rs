@@ -1,6 +1,5 @@
 //! Reasons for which an IKE SA is down.
 
-use crate::advice::{advice, cutter, refusal_of_ours};
 use crate::bad_proof::BadProof;
 use crate::extension::fragment::Uncut;
 use crate::extension::mode::BadMode;
@@ -9,9 +8,8 @@ use model::Identity;
 use std::net::{IpAddr, SocketAddr};
 use wire::ike::{CertificateRefusal, NotifyType};
 
-/// Reason for which an IKE SA is down. `Display` is meant for people.
+/// Reason for which an IKE SA is down. `Display` states the fact for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum DownReason {
     /// The peer closed the IKE SA.
     #[error("the peer closed the IKE SA")]
@@ -21,7 +19,7 @@ pub enum DownReason {
     ClosedHere,
     /// The peer refused our authentication, made with a pre-shared key.
     #[error(
-        "the peer refused our authentication (AUTHENTICATION_FAILED): our identity {ours} is unknown there, the pre-shared keys differ, or it requires a `ppk`; compare `id` and `psk` at both ends"
+        "the peer refused our authentication (AUTHENTICATION_FAILED): our identity {ours} is unknown there, the pre-shared keys differ, or it requires a PPK"
     )]
     AuthenticationRefused {
         /// Identity that we sent.
@@ -29,7 +27,7 @@ pub enum DownReason {
     },
     /// The peer refused our authentication, which includes a PPK.
     #[error(
-        "the peer refused our authentication (AUTHENTICATION_FAILED): the PPK `{id}` or our identity {ours} is unknown there, or the keys differ; compare `ppk`, `id` and `psk` at both ends"
+        "the peer refused our authentication (AUTHENTICATION_FAILED): the PPK `{id}` or our identity {ours} is unknown there, or the keys differ"
     )]
     PpkRefused {
         /// Identity that we sent.
@@ -38,14 +36,12 @@ pub enum DownReason {
         id: String,
     },
     /// A PPK is required here, and the peer does not use it.
-    #[error(
-        "a PPK is required here, but the peer does not use ours (RFC 8784): set the same `ppk` there, or `required = false` in `ppk` here"
-    )]
+    #[error("a PPK is required here, but the peer does not use ours (RFC 8784)")]
     NoPpk,
     /// The peer refused our certificate.
     #[error(
         "the peer refused our certificate for {ours} (AUTHENTICATION_FAILED): {}",
-        refusal_of_ours(*.why)
+        defect(*.why)
     )]
     CertificateRefused {
         /// Identity that we sent.
@@ -55,7 +51,7 @@ pub enum DownReason {
     },
     /// The peer refused our raw public key.
     #[error(
-        "the peer refused our public key (AUTHENTICATION_FAILED): our identity {ours} is unknown there, or its `pubkey` for us is not our key; `strata pki pubkey` prints ours"
+        "the peer refused our public key (AUTHENTICATION_FAILED): our identity {ours} is unknown there, or has another public key there"
     )]
     KeyRefused {
         /// Identity that we sent.
@@ -68,12 +64,10 @@ pub enum DownReason {
     #[error("{0}")]
     SignatureNotAccepted(#[from] NotVerified),
     /// Our private key cannot sign.
-    #[error("our private key cannot sign: check `cert` and `key` in [node]")]
+    #[error("our private key cannot sign")]
     CannotSign,
     /// The peer answered IKE_SA_INIT, but not IKE_AUTH.
-    #[error(
-        "the peer answered IKE_SA_INIT, but not IKE_AUTH on UDP port {port}: check that no firewall blocks that port"
-    )]
+    #[error("the peer answered IKE_SA_INIT, but not IKE_AUTH on UDP port {port}")]
     AuthUnanswered {
         /// UDP port that both ends moved to.
         port: u16,
@@ -81,21 +75,19 @@ pub enum DownReason {
     /// The peer answered IKE_SA_INIT, but not IKE_AUTH, and our request was so long that IP had to
     /// fragment it.
     #[error(
-        "the peer answered IKE_SA_INIT, but not our IKE_AUTH request of {} octets: IP fragments such messages, and many firewalls drop fragments; {}",
-        .0.octets,
-        cutter(.0.ours)
+        "the peer answered IKE_SA_INIT, but not our IKE_AUTH request of {} octets: IP fragments such messages, and many firewalls drop fragments",
+        .0.octets
     )]
     LongAuthUnanswered(Uncut),
     /// The peer answered IKE_SA_INIT, but not the additional key exchange, which was so long that
     /// IP had to fragment it.
     #[error(
-        "the peer answered IKE_SA_INIT, but not the additional key exchange of {} octets: IP fragments such messages, and many firewalls drop fragments; {}",
-        .0.octets,
-        cutter(.0.ours)
+        "the peer answered IKE_SA_INIT, but not the additional key exchange of {} octets: IP fragments such messages, and many firewalls drop fragments",
+        .0.octets
     )]
     LongKemUnanswered(Uncut),
     /// The peer refused the additional key exchange that it had agreed to.
-    #[error("the peer refused the additional key exchange: {notify}; {}", advice(*.notify))]
+    #[error("the peer refused the additional key exchange: {notify}")]
     KemRefused {
         /// Error notify in the response.
         notify: NotifyType,
@@ -106,7 +98,7 @@ pub enum DownReason {
     )]
     NoKemKey,
     /// The peer refused to create the child SA.
-    #[error("the peer refused the tunnel: {notify}; {}", advice(*.notify))]
+    #[error("the peer refused the tunnel: {notify}")]
     ChildRefused {
         /// Error notify in the response.
         notify: NotifyType,
@@ -121,9 +113,7 @@ pub enum DownReason {
     #[error("{0}")]
     Mode(#[from] BadMode),
     /// The peer assigned us no inner address, although we requested one.
-    #[error(
-        "the peer assigned us no inner address: configure a pool there, or list our address in `local` here and in [tunnel]"
-    )]
+    #[error("the peer assigned us no inner address")]
     NoAddress,
     /// The peer lacks NAT traversal, but only ESP in UDP is supported here.
     #[error(
@@ -143,7 +133,7 @@ pub enum DownReason {
     },
     /// The peer refused our first message by an unauthenticated notify, and sent no other answer
     /// until we gave up.
-    #[error("the peer refused our first message: {notify}; {}", advice(*.notify))]
+    #[error("the peer refused our first message: {notify}")]
     Refused {
         /// The notify. Any host on the path could have forged it.
         notify: NotifyType,
@@ -157,27 +147,19 @@ pub enum DownReason {
     )]
     Forgetful,
     /// The last authentication is too old.
-    #[error(
-        "the last authentication is older than `reauth` allows, and re-authentication did not succeed; see the log"
-    )]
+    #[error("the last authentication is older than allowed, and re-authentication did not succeed")]
     ProofTooOld,
     /// The peer did not answer on the new path of a clone, or did not create all child SAs there.
-    #[error(
-        "the peer did not answer on the new path, or did not create all tunnels there; see the peer's log"
-    )]
+    #[error("the peer did not answer on the new path, or did not create all tunnels there")]
     NotFollowed,
     /// The peer redirected us to a gateway that the configuration does not list.
-    #[error(
-        "the peer redirected us to {to}, which `redirect` in its table does not list: add it if it is a gateway of the peer"
-    )]
+    #[error("the peer redirected us to {to}, which is not listed here as its gateway")]
     RedirectNotListed {
         /// Address or name of that gateway.
         to: String,
     },
     /// The peer and the gateways it redirected us to did so too often.
-    #[error(
-        "the peer and the gateways it named redirected us more than 5 times in 300 s: check their `redirect` for a loop"
-    )]
+    #[error("the peer and the gateways it named redirected us more than 5 times in 300 s")]
     RedirectedTooOften,
     /// A configuration change requires other terms.
     #[error("the configuration changed: the IKE SA is established again")]
@@ -200,37 +182,28 @@ pub enum DownReason {
         notify: NotifyType,
     },
     /// A TCP connection could not be made, or was lost before the IKE SA was established.
-    #[error(
-        "no TCP connection to {to}: check that the peer runs there with `tcp = {}` in its [listen], and that firewalls pass that port",
-        .to.port()
-    )]
+    #[error("no TCP connection to {to}")]
     NotConnected {
         /// Remote address and port.
         to: SocketAddr,
     },
     /// The TCP connection is up, but the peer does not answer on it.
-    #[error(
-        "{to} accepts our TCP connection, but does not answer: another program may use that port; compare `tcp_port` here with `tcp` in the peer's [listen]"
-    )]
+    #[error("{to} accepts our TCP connection, but does not answer")]
     StreamUnanswered {
         /// Remote address and port.
         to: SocketAddr,
     },
     /// The peer did not answer at all.
-    #[error(
-        "no answer from {address}: check that the peer runs there, and that firewalls pass UDP ports 500 and 4500"
-    )]
+    #[error("no answer from {address}")]
     Unreachable {
         /// Remote address.
         address: IpAddr,
     },
     /// The peer's proof does not verify with the pre-shared key.
-    #[error("the pre-shared key of the peer does not match ours: compare `psk` at both ends")]
+    #[error("the pre-shared key of the peer does not match ours")]
     WrongKey,
     /// The peer authenticated as another identity than expected.
-    #[error(
-        "the peer is {theirs}, but the configuration expects {expected}: change `id` here or there"
-    )]
+    #[error("the peer is {theirs}, but the configuration expects {expected}")]
     WrongIdentity {
         /// Identity that the peer sent.
         theirs: Identity,
@@ -241,9 +214,7 @@ pub enum DownReason {
     #[error("the peer answered with more zones or licences than we offered; none are accepted")]
     ZonesWidened,
     /// Zones are required here, and the peer did not agree to them.
-    #[error(
-        "zones are required here, but the peer did not agree to ours: set its `zones` like ours, or `zones = \"accept\"` here"
-    )]
+    #[error("zones are required here, but the peer did not agree to ours")]
     ZonesRequired,
 }
 
@@ -276,6 +247,24 @@ impl DownReason {
                 | Self::NoAddress
                 | Self::ZonesRequired
         )
+    }
+}
+
+/// Returns the phrase for the defect that a peer found in our certificate.
+const fn defect(why: Option<CertificateRefusal>) -> &'static str {
+    match why {
+        Some(CertificateRefusal::EXPIRED) => "the certificate or its CA has expired",
+        Some(CertificateRefusal::NOT_YET_VALID) => "the certificate is not valid yet there",
+        Some(CertificateRefusal::UNKNOWN_AUTHORITY) => "our CA is not trusted there",
+        Some(CertificateRefusal::WRONG_NAME) => "our identity is not a name in the certificate",
+        Some(CertificateRefusal::WRONG_USAGE) => "its key usage does not allow IKE",
+        Some(CertificateRefusal::WRONG_SIGNATURE) => "our signature does not verify",
+        Some(CertificateRefusal::REVOKED) => "the certificate was revoked",
+        Some(CertificateRefusal::REVOCATION_UNKNOWN) => "the peer cannot check its revocation",
+        Some(_) => "the certificate violates RFC 5280",
+        None => {
+            "our identity is unknown or has a pre-shared key or a public key there, or our CA is not trusted there"
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Events that an engine reports.
 //!
-//! A reason (`down_reason.rs`, `refusal.rs`) names the cause and the remedy. Events carry the
-//! peer's name separately, so that a log line reads `peer NAME: REASON`.
+//! A reason (`down_reason.rs`, `refusal.rs`) states facts; what to do about them is up to the
+//! caller. Events carry the peer's name separately, so that a log line reads `peer NAME: REASON`.
 
 use crate::down_reason::DownReason;
 use crate::extension::configuration::Inside;

@@ -40,7 +40,6 @@
 //! been verified. The responder never retransmits on its own. The cost of unauthenticated peers is
 //! bounded in number and time.
 
-mod advice;
 mod allowed_suites;
 mod attempt;
 mod auth;

@@ -1,9 +1,5 @@
 //! Reasons for refusals, by either end.
 
-use crate::advice::{
-    advice, besides, child_advice, clone_advice, either, grant_advice, kem_too, key_advice,
-    numbers, offers, rekey_advice, tunnel,
-};
 use crate::allowed_suites::AllowedIkeSuites;
 use crate::bad_proof::BadProof;
 use crate::down_reason::{DownReason, PeerMisbehaved};
@@ -39,9 +35,9 @@ pub enum Unfollowed {
     TooMany,
 }
 
-/// Reason for refusing a peer's request, or for which the peer refused ours.
+/// Reason for refusing a peer's request, or for which the peer refused ours. `Display` states the
+/// fact for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum Refusal {
     /// The initiator authenticated by another method than a pre-shared key or a signature.
     #[error(
@@ -52,7 +48,7 @@ pub enum Refusal {
     #[error("no peer with the identity {0} is configured")]
     UnknownIdentity(Identity),
     /// The initiator named another responder identity than ours.
-    #[error("the peer expects {wanted}, but we are {ours}: change `id` here or there")]
+    #[error("the peer expects {wanted}, but we are {ours}")]
     NotWhoWeAre {
         /// Identity that the initiator expects.
         wanted: Identity,
@@ -60,7 +56,7 @@ pub enum Refusal {
         ours: Identity,
     },
     /// The peer connected from another address than the configured one.
-    #[error("{identity} came from {address}, which is not the `address` of that peer")]
+    #[error("{identity} came from {address}, which is not the configured address of that peer")]
     WrongAddress {
         /// Claimed identity.
         identity: Identity,
@@ -68,7 +64,7 @@ pub enum Refusal {
         address: IpAddr,
     },
     /// The peer's proof does not verify with the pre-shared key.
-    #[error("the pre-shared key of {0} does not match ours: compare `psk` at both ends")]
+    #[error("the pre-shared key of {0} does not match ours")]
     WrongKey(Identity),
     /// The peer's proof by signature is not acceptable.
     #[error("{claimed}: {why}")]
@@ -88,29 +84,29 @@ pub enum Refusal {
     },
     /// The PPK, which is optional here, was not used.
     #[error(
-        "the peer does not use the PPK of its table here: the tunnel is not protected against quantum computers; set the same `ppk` there"
+        "the peer does not use the configured PPK: the tunnel is not protected against quantum computers"
     )]
     WithoutPpk,
     /// The additional key exchange, which is optional here, did not take place.
     #[error(
-        "the peer does not use the `kem` of its table here: the tunnel is not protected against quantum computers; set the same `kem` there"
+        "the peer does not use the configured additional key exchange: the tunnel is not protected against quantum computers"
     )]
     WithoutKem,
     /// The peer supports only one child SA for the same traffic.
     #[error(
-        "the peer does not support several tunnels for the same traffic (RFC 9611), as in `resources` here: one is used; set the same `resources` there"
+        "the peer does not support several tunnels for the same traffic (RFC 9611), as configured here: one is used"
     )]
     WithoutResources,
     /// Our credential cannot sign, so we cannot authenticate.
-    #[error("our private key cannot sign: check `cert` and `key` in [node]")]
+    #[error("our private key cannot sign")]
     CannotProve,
     /// The peer cannot verify our signature.
     #[error("{0}")]
     SignatureNotAccepted(#[from] NotVerified),
     /// No proposal for the IKE SA is acceptable.
     #[error(
-        "the peer offers no IKE suite that is allowed here ({} with prfsha256 and {}{}): compare `suite` and `groups` at both ends{}",
-        either(.suites), either(.groups), besides(.kems), kem_too(.kems)
+        "the peer offers no IKE suite that is allowed here ({} with prfsha256 and {}{})",
+        either(.suites), either(.groups), besides(.kems)
     )]
     NoIkeProposal {
         /// Suites allowed here.
@@ -121,7 +117,7 @@ pub enum Refusal {
         kems: Vec<Option<Kem>>,
     },
     /// No proposal for the child SA is acceptable.
-    #[error("the peer offers no ESP suite that is allowed here ({} {}): compare `suite`, `groups` and `esn` at both ends", either(.allowed), numbers(*.esn))]
+    #[error("the peer offers no ESP suite that is allowed here ({} {})", either(.allowed), numbers(*.esn))]
     NoEspProposal {
         /// Suites allowed here.
         allowed: Vec<Suite>,
@@ -129,28 +125,22 @@ pub enum Refusal {
         esn: bool,
     },
     /// The traffic selectors do not overlap with ours.
-    #[error(
-        "none of the peer's traffic selectors is within ours: compare `local` and `remote` at both ends"
-    )]
+    #[error("none of the peer's traffic selectors is within ours")]
     TrafficSelectors,
     /// The child SA cannot have the configured mode.
     #[error("{0}")]
     Mode(#[from] BadMode),
     /// The peer asked for another mode, but tunnel mode is configured here.
-    #[error("the peer requests {0} mode, but gets tunnel mode, as `mode` is set here")]
+    #[error("the peer requests {0} mode, but gets tunnel mode, as configured here")]
     ModeDeclined(Mode),
     /// The peer requested no inner address, although we assign them.
-    #[error(
-        "the peer requests no inner address, but has to use one of [pool.{pool}]: set `local = [\"dynamic\"]` there, or `remote` instead of `pool` here"
-    )]
+    #[error("the peer requests no inner address, but has to use one of the pool `{pool}`")]
     NoRequest {
         /// Name of the pool.
         pool: String,
     },
     /// All addresses of the pool are leased.
-    #[error(
-        "[pool.{pool}] has no free address for the peer: extend its `addresses`, or shorten its `lease`; `strata leases` lists the leases"
-    )]
+    #[error("the pool `{pool}` has no free address for the peer")]
     NoAddressLeft {
         /// Name of the pool.
         pool: String,
@@ -161,7 +151,7 @@ pub enum Refusal {
     )]
     NotItsAddress(InnerAddresses),
     /// The peer initiated, but it assigns our inner address, which only an initiator can request.
-    #[error("this peer assigns our inner address, so it cannot initiate: run `strata up NAME`")]
+    #[error("this peer assigns our inner address, so it cannot initiate")]
     AddressNotAsked,
     /// The role of the peer allows no child SA.
     #[error("the peer requests a tunnel, but its role here allows none")]
@@ -175,9 +165,7 @@ pub enum Refusal {
     )]
     NoNatTraversal,
     /// Zones are required here, and the peer offered none that are acceptable.
-    #[error(
-        "zones are required here, but the peer offered none that fit: set its `zones` like ours, or `zones = \"accept\"` here"
-    )]
+    #[error("zones are required here, but the peer offered none that fit")]
     ZonesRequired,
     /// Zones are wanted here but were not agreed; plain ESP is used.
     #[error(
@@ -185,15 +173,13 @@ pub enum Refusal {
     )]
     ZonesNotAgreed,
     /// Unencrypted traffic is allowed here, but the peer did not agree to it.
-    #[error(
-        "the peer did not agree to unencrypted traffic: all traffic is encrypted; set the same `integrity` under `level` at both ends"
-    )]
+    #[error("the peer did not agree to unencrypted traffic: all traffic is encrypted")]
     LevelNotAgreed,
     /// The peer does not accept one of our licences.
     #[error("the peer does not accept our licence for zone {} to {}: that node cannot read the zone", .0.zone, .0.node)]
     LicenceNotAccepted(Licence),
     /// The operator took the peer down.
-    #[error("the peer was taken down here: run `strata up NAME` to accept it again")]
+    #[error("the peer was taken down here")]
     TakenDown,
     /// An unauthenticated error notify answered our request. It may be forged, so we keep trying.
     #[error("ignoring an unauthenticated {0} from this address; still trying")]
@@ -206,38 +192,34 @@ pub enum Refusal {
     NotOurGateway,
     /// The peer refused to rekey.
     #[error(
-        "the peer refused to rekey ({notify}); {}; retrying less and less often until the old keys expire, then establishing a new IKE SA", rekey_advice(*.0), notify = .0
+        "the peer refused to rekey ({0}); retrying less and less often until the old keys expire, then establishing a new IKE SA"
     )]
     RekeyRefused(NotifyType),
     /// The peer refused a key exchange in the rekey of a child SA, whose keys then come from the
     /// IKE SA alone.
     #[error(
-        "the peer refused a key exchange for the tunnel's keys, which now come from the IKE SA alone: compare `pfs`, `groups` and `kem` at both ends, or set `pfs = false` here"
+        "the peer refused a key exchange for the tunnel's keys, which now come from the IKE SA alone"
     )]
     ExchangeRefused,
     /// Re-authentication failed: no new IKE SA could replace the existing one.
     #[error(
-        "re-authentication failed; retrying, while the tunnel stays up until `reauth` plus a quarter has passed: {0}"
+        "re-authentication failed; retrying, while the tunnel stays up for a quarter of the interval more: {0}"
     )]
     NotReauthenticated(Box<DownReason>),
     /// The peer refused to clone the IKE SA.
-    #[error(
-        "the tunnel stays on its path: the peer refused to clone the IKE SA ({notify}); {}", clone_advice(*.0), notify = .0
-    )]
+    #[error("the tunnel stays on its path: the peer refused to clone the IKE SA ({0})")]
     CloneRefused(NotifyType),
     /// The IKE SA was cloned, but the hand-over to the clone failed.
     #[error("the tunnel stays on its path, as the handover failed: {0}")]
     NotHandedOver(Box<DownReason>),
     /// The peer tried to clone the IKE SA, which was not negotiated.
-    #[error(
-        "the peer wants to clone its IKE SA (RFC 7791), which was not negotiated: set `clone = true` at both ends"
-    )]
+    #[error("the peer wants to clone its IKE SA (RFC 7791), which was not negotiated")]
     CloneNotAgreed,
     /// The peer has as many clones as it may have.
     #[error("the peer wants to clone its IKE SA, but already has {0} more")]
     TooManyClones(usize),
     /// The initiator was redirected to another gateway.
-    #[error("the peer was redirected to {0}, as `redirect` is set here")]
+    #[error("the peer was redirected to {0}, as configured here")]
     SentElsewhere(IpAddr),
     /// The peer redirected us, and we do not follow.
     #[error("the redirect is not followed: {0}")]
@@ -246,21 +228,17 @@ pub enum Refusal {
     #[error("the peer's public value for the key exchange is invalid")]
     KeyExchange,
     /// The peer requested another child SA, but all configured ones exist already.
-    #[error(
-        "the peer requests another tunnel, but all of its `child` tables here are in use: add a [peer.NAME.child.NAME] for that traffic"
-    )]
+    #[error("the peer requests another tunnel, but all of its configured tunnels are in use")]
     AnotherChild,
     /// The peer offered to license these nodes, and no slot here is for exactly these nodes.
-    #[error("{}", offers(.0))]
+    #[error("the peer offers to let {}: no keys are distributed, and no node reads there", offer(.0))]
     OfferRefused(Vec<Identity>),
     /// The peer has as many child SAs for the same traffic as it may have.
-    #[error(
-        "the peer requests another tunnel for the same traffic, but already has all {0}: set the same `resources` at both ends"
-    )]
+    #[error("the peer requests another tunnel for the same traffic, but already has all {0}")]
     TooManyResources(u8),
     /// The peer creates no more child SAs for the same traffic.
     #[error(
-        "the peer creates no more tunnels for the same traffic: set the same `resources` at both ends; retrying when one of the tunnels is gone"
+        "the peer creates no more tunnels for the same traffic; retrying when one of the tunnels is gone"
     )]
     NoMoreResources,
     /// The peer has as many child SAs as it may have.
@@ -269,11 +247,11 @@ pub enum Refusal {
     )]
     TooManyChildren(usize),
     /// The operator took the child SA down.
-    #[error("the peer's tunnel `{0}` was taken down here: run `strata up` to accept it again")]
+    #[error("the peer's tunnel `{0}` was taken down here")]
     ChildTakenDown(String),
     /// The peer refused to create a child SA.
     #[error(
-        "the peer refused {}: {notify}; {}; retrying, other tunnels are not affected", tunnel(.name), child_advice(*.notify)
+        "the peer refused {}: {notify}; retrying, other tunnels are not affected", tunnel(.name)
     )]
     ChildRefused {
         /// Name of the child SA; `None` for the first.
@@ -282,7 +260,7 @@ pub enum Refusal {
         notify: NotifyType,
     },
     /// The peer answered an INFORMATIONAL request about the IKE SA with an error.
-    #[error("the peer answered a message about this IKE SA with {notify}; {}", advice(*.notify))]
+    #[error("the peer answered a message about this IKE SA with {notify}")]
     InformationRefused {
         /// Error notify in the response.
         notify: NotifyType,
@@ -302,9 +280,7 @@ pub enum Refusal {
     #[error("the peer wants to move to our port 500, which accepts IKE but no ESP")]
     WrongPort,
     /// The peer tried to move to an address that the configuration does not allow.
-    #[error(
-        "the peer wants to move to {to}, but its `address` is {only}: remove `address` for a peer that moves"
-    )]
+    #[error("the peer wants to move to {to}, but its configured address is {only}")]
     MovedAway {
         /// New address.
         to: IpAddr,
@@ -320,12 +296,10 @@ pub enum Refusal {
         why: Unfollowed,
     },
     /// The peer refused to move to our new address.
-    #[error("the peer refused to move to our new address: {notify}; {}", advice(*.0), notify = .0)]
+    #[error("the peer refused to move to our new address: {0}")]
     MoveRefused(NotifyType),
     /// A NAT translated an address, although the peer forbids NATs.
-    #[error(
-        "the peer forbids NATs (`nat` there), but its address was translated: allow NATs there, or find the device that translates"
-    )]
+    #[error("the peer forbids NATs, but its address was translated")]
     Translated,
     /// The peer violated the protocol before it was authenticated.
     #[error("the peer violated the protocol: {0}")]
@@ -365,10 +339,9 @@ impl Refusal {
 
 /// Reason for which a licensed node did not accept a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum GrantRefusal {
     /// The node refused with a code.
-    #[error("the node refused the grant: {code}; {}", grant_advice(*.0), code = .0)]
+    #[error("the node refused the grant: {0}")]
     Code(RefusalCode),
     /// The node answered with an IKE error notify.
     #[error("the node could not install the grant: {0}")]
@@ -386,10 +359,9 @@ pub enum GrantRefusal {
 
 /// Reason for which a licensed node obtained no keys from another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum KeyRefusal {
     /// The other node refused with a code.
-    #[error("the peer refused to hand on keys: {code}; {}", key_advice(*.0), code = .0)]
+    #[error("the peer refused to hand on keys: {0}")]
     Code(RefusalCode),
     /// The other node answered with an IKE error notify.
     #[error("the peer refused to hand on keys: {0}")]
@@ -403,4 +375,48 @@ pub enum KeyRefusal {
     /// The request was not sent, because too many earlier ones are unanswered.
     #[error("no more keys are requested until the peer answers earlier requests")]
     TooMany,
+}
+
+/// Returns the phrase for a child SA.
+fn tunnel(name: &Option<String>) -> String {
+    name.as_ref().map_or_else(
+        || "the tunnel".to_owned(),
+        |name| format!("the tunnel `{name}`"),
+    )
+}
+
+/// Returns the phrase for the allowed kinds of sequence numbers.
+const fn numbers(esn: bool) -> &'static str {
+    match esn {
+        true => "with or without extended sequence numbers",
+        false => "without extended sequence numbers",
+    }
+}
+
+/// Returns the phrase for a required additional key exchange; empty if it is optional.
+fn besides(kems: &[Option<Kem>]) -> String {
+    let required: Option<Vec<_>> = kems.iter().copied().collect();
+    let required = required.filter(|kems| !kems.is_empty());
+    required.map_or_else(String::new, |kems| format!(", and {}", either(&kems)))
+}
+
+/// Returns the phrase for an offer to license these nodes, and what is missing here.
+fn offer(nodes: &[Identity]) -> String {
+    match nodes {
+        [node] => format!("{node} read, but no licence here names that node"),
+        _ => format!(
+            "{} read with shared keys, but no licences here are for exactly these nodes",
+            listed(nodes)
+        ),
+    }
+}
+
+fn listed(nodes: &[Identity]) -> String {
+    let nodes: Vec<_> = nodes.iter().map(ToString::to_string).collect();
+    nodes.join(", ")
+}
+
+fn either(allowed: &[impl ToString]) -> String {
+    let names: Vec<_> = allowed.iter().map(ToString::to_string).collect();
+    names.join(" or ")
 }

@@ -100,13 +100,11 @@ pub(crate) fn method(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotVerified {
     /// The peer does not name the hash algorithm of our key.
-    #[error(
-        "the peer does not support signatures of our {0} key (RFC 7427): issue our certificate for a kind of key that it supports, or use a `psk`"
-    )]
+    #[error("the peer does not support signatures of our {0} key (RFC 7427)")]
     OtherHashes(KeyKind),
     /// The peer names no hash algorithms.
     #[error(
-        "the peer does not support signatures of our {0} key, as it announces no hash algorithms (RFC 7427): issue our certificate for an ECDSA P-256 or P-384 key, or use a `psk`"
+        "the peer does not support signatures of our {0} key, as it announces no hash algorithms (RFC 7427)"
     )]
     NoHashes(KeyKind),
 }

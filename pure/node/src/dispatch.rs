@@ -10,7 +10,7 @@ use crate::owners::Owners;
 use crate::status::ChildStatus;
 use crate::tunnels::children::Child;
 use crate::tunnels::ending;
-use crate::{CannotMove, Dropped, Ending, Event, HeldGrant, Role};
+use crate::{CannotMove, Cause, Dropped, Ending, Event, HeldGrant, Role};
 use crypto::Secret;
 use esp::{Command, Report};
 use ike::is_slot;
@@ -150,7 +150,7 @@ impl Node {
                 turn.add(Event::IkeRekeyed { peer });
             }),
             ike::Event::ChildDown { child, why } => {
-                let deleted = || Ending::Down("the tunnel was deleted".to_owned());
+                let deleted = || Ending::Down("the tunnel was deleted".to_owned().into());
                 self.child_down(child, why.as_ref().map_or_else(deleted, ending), now);
             }
             ike::Event::Granted { sa, gateway, grant } => self.turn(now, |own, turn| {
@@ -188,7 +188,7 @@ impl Node {
             }),
             ike::Event::GrantRefused { sa, csa, why, .. } => self.turn(now, |own, turn| {
                 let distribution = own.licensing.distribution();
-                distribution.answered(sa, csa, Some(why.to_string()), turn);
+                distribution.answered(sa, csa, Some(why.into()), turn);
             }),
             ike::Event::Revoked { sa, csa } => {
                 self.turn(now, |own, turn| own.transit.revoke(sa, csa, turn));
@@ -217,7 +217,7 @@ impl Node {
                     report_not_licensed(peer, &why, turn);
                     own.tunnels.retry_beside(peer, turn);
                 }
-                own.tunnels.refused(peer, from, why.to_string(), turn);
+                own.tunnels.refused(peer, from, why.into(), turn);
             }),
         }
     }
@@ -270,7 +270,8 @@ impl Node {
     }
 
     /// Records a refusal or failure of a peer, or of an unknown one.
-    pub(crate) fn refused(&mut self, peer: Option<String>, why: String, now: Instant) {
+    pub(crate) fn refused(&mut self, peer: Option<String>, why: impl Into<Cause>, now: Instant) {
+        let why = why.into();
         self.turn(now, |own, turn| own.tunnels.refused(peer, None, why, turn));
     }
 
@@ -281,7 +282,7 @@ impl Node {
         self.turn(now, |own, turn| {
             own.transit.gateway_lost(sa, turn);
             let distribution = own.licensing.distribution();
-            distribution.node_lost(sa, &why.to_string(), turn);
+            distribution.node_lost(sa, why, turn);
             own.tunnels.ike_down(sa, peer, why, turn);
             distribution.distribute(peer, &own.tunnels, turn);
         });

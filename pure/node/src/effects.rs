@@ -2,8 +2,8 @@
 //! events there. `dispatch.rs` alone carries them out, in their order, as soon as the owner
 //! returns.
 
-use crate::Event;
 use crate::plane::Plane;
+use crate::{Cause, Event};
 use crypto::Secret;
 use esp::Command;
 use model::{ChildSaId, CsaId, Grant, Identity, IkeSaId, Instant, Path, Stray};
@@ -14,8 +14,8 @@ pub(crate) enum Effect {
     Ike(IkeCommand),
     Plane(Command),
     Event(Event),
-    /// A refusal or failure of a peer, if the peer is known, with a human-readable reason.
-    Refused(Option<String>, String),
+    /// A refusal or failure of a peer, if the peer is known.
+    Refused(Option<String>, Cause),
     /// Sends on a child SA, unless a slot of its peer sends.
     Prefer(ChildSaId),
     /// Has the location of a peer's tunnel checked.
@@ -93,8 +93,8 @@ impl<'a> Turn<'a> {
     }
 
     /// Records a refusal or failure of a peer.
-    pub fn refuse(&mut self, peer: Option<String>, why: String) {
-        self.effects.push(Effect::Refused(peer, why));
+    pub fn refuse(&mut self, peer: Option<String>, why: impl Into<Cause>) {
+        self.effects.push(Effect::Refused(peer, why.into()));
     }
 
     /// Has the location of a peer's tunnel checked.

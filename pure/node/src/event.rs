@@ -1,6 +1,6 @@
 //! Events that a node reports to its driver.
 
-use crate::{HeldGrant, KeyLog, mobile_ip};
+use crate::{Cause, HeldGrant, KeyLog, mobile_ip};
 use model::{
     CsaId, Exchanges, Identity, InnerAddresses, Licence, Mode, Path, Right, Spi, Zone,
     ZoneAgreement, ZoneId, ZoneSelector,
@@ -37,11 +37,10 @@ pub enum Ending {
     LifetimeOver,
     /// The mobile node is bound nowhere any more: its registration at this home agent has ended.
     Unbound,
-    /// The tunnel is down, with a human-readable reason.
-    Down(String),
-    /// The IKE SA with the node is down, with a human-readable reason. The node receives new
-    /// keys when the IKE SA is up again.
-    NodeGone(String),
+    /// The tunnel is down.
+    Down(Cause),
+    /// The IKE SA with the node is down. The node receives new keys when the IKE SA is up again.
+    NodeGone(Cause),
 }
 
 /// The reason why a licensed node discarded keys.
@@ -55,8 +54,7 @@ pub enum Dropped {
     GatewayGone,
 }
 
-/// An event for the operator or the driver. Reasons are texts because they only appear in logs and
-/// in `strata status`.
+/// An event for the operator or the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// An IKE SA with a peer is up.
@@ -130,8 +128,8 @@ pub enum Event {
     PeerDown {
         /// Name of the peer's table.
         peer: String,
-        /// Human-readable reason.
-        why: String,
+        /// The cause.
+        why: Cause,
         /// True if a command or the configuration of this host asked for it.
         intended: bool,
     },
@@ -229,8 +227,8 @@ pub enum Event {
         licence: Licence,
         /// Selector of the licence's zone.
         zone: ZoneSelector,
-        /// Human-readable reason.
-        why: String,
+        /// The cause.
+        why: Cause,
     },
     /// Gateway: keys are ready to leave for a licensed node. Mobile node: a token is ready to
     /// leave. Either one leaves as soon as [`crate::Node::give`] confirms the record. Emitted only
@@ -279,8 +277,8 @@ pub enum Event {
         sa: Composite,
         /// Identity of the licensed node.
         node: Identity,
-        /// Human-readable reason.
-        why: String,
+        /// The cause.
+        why: Cause,
     },
     /// A licensed node lost its access to a composite SA.
     GrantEnded {
@@ -363,8 +361,8 @@ pub enum Event {
         peer: Option<String>,
         /// Source of the refused message, if its sender is not authenticated.
         from: Option<SocketAddr>,
-        /// Human-readable description and reason.
-        why: String,
+        /// What was refused, and the cause.
+        why: Cause,
     },
     /// An event of Mobile IPv4.
     MobileIp(mobile_ip::Event),

@@ -77,7 +77,7 @@ impl Node {
                 name: holder.name.clone(),
                 node: holder.node.clone(),
                 state: holder.state,
-                refusal: holder.refusal.clone(),
+                refusal: holder.refusal.as_deref().cloned(),
                 since: holder.since,
                 licences: csa.licences(&holder.node).cloned().collect(),
             };

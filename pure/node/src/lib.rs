@@ -41,6 +41,7 @@
 //! (`effects.rs`). `dispatch.rs` carries them out at once, in their order. It alone polls the
 //! events of the engines, in `drain`.
 
+mod cause;
 mod config;
 mod dispatch;
 mod effects;
@@ -60,6 +61,7 @@ mod tests;
 mod transit;
 mod tunnels;
 
+pub use cause::{Cause, NoKeys};
 pub use config::{
     Action, Addressing, ChildPolicy, Config, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes,
     Patience, Peer, PeerTerms, Policy, Pool, Ppk, Role, Signer, SnoopConfig, Stance, Tcp,
@@ -68,13 +70,13 @@ pub use config::{
 pub use esp::{Congestion, Counters, DropReason, LevelStatus, Packet, Sink, Traffic, WorkerHandle};
 pub use event::{Composite, Dropped, Ending, Event};
 pub use ike::{
-    Attempt, BadPpk, BadProof, CannotMove as NotMovable, CannotReauthenticate as NotRepeated,
-    CannotRedirect as NotSent, DownReason, End, Offer, Refusal, Sender, Slot, UnknownChild,
-    Windows, is_slot,
+    Attempt, BadMode, BadPpk, BadProof, CannotMove as NotMovable,
+    CannotReauthenticate as NotRepeated, CannotRedirect as NotSent, DownReason, End, GrantRefusal,
+    KeyRefusal, NotVerified, Offer, Refusal, Sender, Slot, UnknownChild, Windows, is_slot,
 };
 pub use keylog::KeyLog;
 pub use licensing::grants::GrantState;
-pub use licensing::migration::{MigrationCounters, NoKeys};
+pub use licensing::migration::MigrationCounters;
 pub use licensing::places::{Handover, Places};
 pub use mobility::{Candidate, Standing, Way};
 pub use node::{CannotReauthenticate, CannotRedirect, CannotRekey, Node, Rekey};

@@ -1,8 +1,8 @@
 //! Status of a node, in plain values. The daemon converts them into the types of its API.
 
-use crate::GrantState;
 use crate::tunnels::desired::Refused;
 use crate::tunnels::rivals::InTurns;
+use crate::{Cause, GrantState};
 use crypto::Secret;
 use esp::Traffic;
 use ike::Windows;
@@ -173,8 +173,8 @@ pub struct GrantStatus {
     pub node: Identity,
     /// State of the grant.
     pub state: GrantState,
-    /// Human-readable reason of a refusal.
-    pub refusal: Option<String>,
+    /// The cause of a refusal.
+    pub refusal: Option<Cause>,
     /// Time of the last change of `state`.
     pub since: Instant,
     /// Licences of the node.

@@ -1,17 +1,21 @@
 //! `strata explain`: the last attempt with a peer, in a form for people.
 //!
 //! [`compare`] puts both ends side by side, [`remedy`] finds the line to change, and
-//! [`certificate`] does so for certificates.
+//! [`certificate`] does so for certificates. [`advice`] adds a sentence to the facts that the
+//! engines state, also for `strata status` and the log.
 
+mod advice;
 mod certificate;
 mod compare;
 mod remedy;
 
 use crate::config_view::ConfigView;
 use crate::view;
+pub use advice::told;
+use advice::{told_end, told_refusal};
 use control::{Account, Explain, Outcome, RefusedGrant, Trouble};
 use model::Instant;
-use node::{Attempt, End, GrantState, Node, PeerState, PeerStatus, Refusal};
+use node::{Attempt, End, GrantState, Node, PeerState, PeerStatus};
 use remedy::Remedy;
 
 /// Explains one peer; returns `None` if no peer has that name. A cause on this host comes before
@@ -78,8 +82,8 @@ fn may_be(
 fn account(attempt: &Attempt, remedy: &Remedy<'_>, now: Instant) -> Account {
     let (outcome, reason) = match &attempt.end {
         Some(End::Up) => (Outcome::Up, None),
-        Some(End::Down(why)) => (Outcome::Failed, Some(why.to_string())),
-        Some(End::Refused(why)) => (Outcome::Failed, Some(why.to_string())),
+        Some(End::Down(why)) => (Outcome::Failed, Some(told_end(why))),
+        Some(End::Refused(why)) => (Outcome::Failed, Some(told_refusal(why))),
         None => (Outcome::Trying, None),
     };
     Account {
@@ -90,7 +94,7 @@ fn account(attempt: &Attempt, remedy: &Remedy<'_>, now: Instant) -> Account {
         remote: attempt.path.remote,
         tries: attempt.tries,
         rows: compare::rows(attempt),
-        remarks: attempt.remarks.iter().map(Refusal::to_string).collect(),
+        remarks: attempt.remarks.iter().map(told_refusal).collect(),
         fixes: remedy.fixes(attempt),
     }
 }
@@ -107,7 +111,7 @@ fn refused_grants(node: &Node, name: &str) -> Vec<RefusedGrant> {
     refused
         .map(|grant| RefusedGrant {
             node: grant.node.to_string(),
-            reason: grant.refusal.clone().unwrap_or_default(),
+            reason: grant.refusal.as_ref().map(told).unwrap_or_default(),
         })
         .collect()
 }

@@ -149,7 +149,7 @@ fn reasons() -> Reasons {
     for (metric, file, name) in [
         (
             "strata_key_requests_refused",
-            "pure/node/src/licensing/migration.rs",
+            "pure/node/src/cause.rs",
             "NoKeys",
         ),
         (

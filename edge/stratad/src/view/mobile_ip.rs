@@ -2,6 +2,7 @@
 
 use super::refused;
 use crate::config_view::ConfigView;
+use crate::explain::told;
 use control::{
     MobileBinding, MobileHome, MobileIp, MobilePart, MobileRegistration, MobileVisitor, Trouble,
 };
@@ -74,7 +75,7 @@ pub fn no_agent(view: &ConfigView, node: &Node) -> Option<Trouble> {
         return None;
     };
     let why = match refusal {
-        Some(refused) => format!("the last refusal: {}", refused.why),
+        Some(refused) => format!("the last refusal: {}", told(&refused.why)),
         None => "none has answered".to_owned(),
     };
     let interfaces = view.interfaces();

@@ -1,6 +1,7 @@
 //! The access of nodes to zones, and the connections that a licensed node sees.
 
 use crate::audit::permits;
+use crate::explain::told;
 use control::{Composite, Flow, Flows, GrantState, Held, Holder, SnoopCounters, Zone, Zones};
 use model::{Identity, Instant, Right};
 use node::{CsaStatus, HeldGrant, Node};
@@ -86,7 +87,7 @@ fn holder(status: &CsaStatus, node: &Identity, right: Right, now: Instant) -> Ho
         right: right.name().to_owned(),
         state: grant.map(|grant| grant_state(grant.state)),
         since_seconds: grant.map(|grant| now.since(grant.since).as_secs()),
-        refusal: grant.and_then(|grant| grant.refusal.clone()),
+        refusal: grant.and_then(|grant| grant.refusal.as_ref().map(told)),
     }
 }
 

@@ -122,7 +122,7 @@ fn strongswan_with_another_key_is_refused_with_a_reason() -> Result<()> {
     }
     let (strata, charon) = start(&duo, "another", "ours")?;
     ensure!(charon.initiate().is_err(), "it was not refused");
-    expect_refusal(&strata, &["with the key in its `pubkey` here"])
+    expect_refusal(&strata, &["with its configured public key"])
 }
 
 // Refuses: raw-public-keys

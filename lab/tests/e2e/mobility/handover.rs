@@ -621,7 +621,7 @@ fn an_agent_that_does_not_know_its_neighbour_gives_it_nothing() -> Result<()> {
     route.is_read_by(1)?;
     let told = |status: &Value| {
         let text = status.to_string();
-        text.contains("comes from fa.example.net, but no [neighbour.NAME]")
+        text.contains("comes from fa.example.net, which is not configured as a neighbour")
     };
     route.agents[1].wait_until("status", DEADLINE, told)?;
     Ok(())

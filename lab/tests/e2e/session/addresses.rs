@@ -199,7 +199,7 @@ fn an_exhausted_pool_is_told_at_both_ends() -> Result<()> {
     let reason = status["status"]["peers"][0]["last_refusal"]["reason"].as_str();
     let reason = reason.unwrap_or_default();
     ensure!(
-        reason.contains("[pool.office] has no free address"),
+        reason.contains("the pool `office` has no free address"),
         "{status}"
     );
     ensure!(on_device(&pair.mobile)?.is_empty());

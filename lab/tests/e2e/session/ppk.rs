@@ -174,7 +174,7 @@ fn a_ppk_that_only_the_gateway_requires_makes_no_tunnel() -> Result<()> {
     expect_row(&gateway, "PPK", "suspect")?;
     expect_fix(&gateway, "peer.alice.ppk", &config, "required = false")?;
     let reason = mobile["reason"].as_str().unwrap_or("");
-    ensure!(reason.contains("it requires a `ppk`"), "{reason}");
+    ensure!(reason.contains("it requires a PPK"), "{reason}");
     Ok(())
 }
 

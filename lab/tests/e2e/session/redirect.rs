@@ -90,7 +90,7 @@ fn an_address_that_is_not_listed_is_told_with_the_fix() -> Result<()> {
     volleys(ends.0, ends.1, || {
         gateway.strata_text(&format!("redirect alice {OTHER}"))?;
         let told = |status: &Value| {
-            is_up(status) && refusal(status).contains("`redirect` in its table does not list")
+            is_up(status) && refusal(status).contains("add it to `redirect` in the peer's table")
         };
         mobile.wait_until("status", DEADLINE, told)
     })

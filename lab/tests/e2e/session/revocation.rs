@@ -72,7 +72,7 @@ fn a_revoked_certificate_is_refused_and_both_ends_say_so() -> Result<()> {
     let tunnel = start(&pair, CRL)?;
     is_refused(
         &tunnel,
-        "the certificate was revoked: issue a new one",
+        "the certificate was revoked; issue a new one",
         "`CN=alice@example.net` was revoked by its CA on",
     )?;
     let explained = wait(&tunnel.gateway, "alice", "failed")?;

@@ -428,7 +428,7 @@ fn a_peer_that_asks_for_a_tunnel_is_refused() -> Result<()> {
             ..ends
         };
         let tunnel = ends.start(&pair)?;
-        let there = format!("the peer requests tunnel mode, but `mode` is \\\"{wanted}\\\" here");
+        let there = format!("the peer requests tunnel mode, but {wanted} mode is configured here");
         ensure_refused(&tunnel, "`mode`", &there)?;
     }
     Ok(())

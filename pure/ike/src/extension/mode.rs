@@ -35,14 +35,10 @@ pub(crate) type Ends = (Vec<TrafficSelector>, Vec<TrafficSelector>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadMode {
     /// A NAT translates our address.
-    #[error(
-        "transport mode does not work through NATs, and a NAT translates our address: set `mode = \"tunnel\"` or `mode = \"beet\"` at both ends"
-    )]
+    #[error("transport mode does not work through NATs, and a NAT translates our address")]
     Translated,
     /// The selectors are for other hosts than the two ends.
-    #[error(
-        "transport mode carries only traffic between the outer addresses {ours} and {theirs}: set these in `local` and `remote` at both ends; with a NAT between them, set `mode = \"tunnel\"` or `mode = \"beet\"`"
-    )]
+    #[error("transport mode carries only traffic between the outer addresses {ours} and {theirs}")]
     NotOutside {
         /// Our outer address.
         ours: IpAddr,
@@ -50,30 +46,22 @@ pub enum BadMode {
         theirs: IpAddr,
     },
     /// BEET mode needs exactly one inner address at each end.
-    #[error(
-        "{} mode needs one inner address at each end: set one in `local` and one in `remote`, at both ends", .0.name()
-    )]
+    #[error("{} mode needs one inner address at each end", .0.name())]
     NotOnePair(Mode),
     /// The first zone, by which a licensed node finds the others, does not start at the sealed
     /// part.
-    #[error(
-        "the zones begin with `{0}`, but packets in {1} mode do not: set a layout that begins with `headers`, at both ends"
-    )]
+    #[error("the zones begin with `{0}`, but packets in {1} mode do not")]
     NotTheFront(ZoneSelector, Mode),
     /// The peer does not know the private number of USE_BEET_MODE.
     #[error(
-        "the peer does not support Strata's BEET mode (USE_BEET_MODE has no assigned number yet): set `mode = \"tunnel\"` at both ends"
+        "the peer does not support Strata's BEET mode (USE_BEET_MODE has no assigned number yet)"
     )]
     NotUnderstood,
     /// The peer declined the mode that we requested.
-    #[error(
-        "the peer chose tunnel mode, but we requested {0} mode: set `mode = \"{0}\"` there, or `mode = \"tunnel\"` here"
-    )]
+    #[error("the peer chose tunnel mode, but we requested {0} mode")]
     Declined(Mode),
     /// The peer requested another mode than the configured one.
-    #[error(
-        "the peer requests {theirs} mode, but `mode` is \"{ours}\" here: set the same mode at both ends"
-    )]
+    #[error("the peer requests {theirs} mode, but {ours} mode is configured here")]
     Differs {
         /// Configured mode.
         ours: Mode,

@@ -42,23 +42,18 @@ pub struct Ppk {
 
 /// Reason for which an initiator's use of a PPK is not acceptable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum BadPpk {
     /// The initiator uses no PPK, but one is required.
-    #[error(
-        "the peer uses no PPK, which is required here: set the same `ppk` there, or `required = false` in `ppk` here"
-    )]
+    #[error("the peer uses no PPK, which is required here")]
     Missing,
     /// The initiator announced a PPK, but did not name it.
     #[error("the peer violated the protocol: it does not name the PPK that it uses")]
     Unnamed,
     /// The initiator named another PPK than the configured one.
-    #[error("the peer's PPK `{0}` is not in its table here: set the same `ppk` at both ends")]
+    #[error("the peer's PPK `{0}` is not the configured one")]
     Unknown(String),
     /// The proof does not verify, although the name of the PPK matches.
-    #[error(
-        "the peer's proof does not verify: put the same key into the file of `ppk` at both ends, and compare `psk`, `pubkey` or `cert`"
-    )]
+    #[error("the peer's proof does not verify")]
     Wrong,
 }
 

@@ -172,7 +172,7 @@ fn a_child_that_is_refused_is_tried_again_after_growing_pauses_and_all_else_stay
     assert!(agree(&pair, &[None]));
     let told = pair.left.refusals();
     assert!(
-        told[0].contains("`voice`: TS_UNACCEPTABLE; nothing in common"),
+        told[0].contains("`voice`: TS_UNACCEPTABLE; retrying"),
         "{told:?}"
     );
     assert!(pair.right.refusals()[0].contains("traffic selectors"));
@@ -225,7 +225,7 @@ fn there_is_one_of_each_child() {
     assert_eq!(answer, std::slice::from_ref(&none));
     let answer = ask(&mut pair, request("10.8.0.2/32", "10.0.0.0/16"));
     assert_eq!(answer, [none]);
-    assert!(pair.right.refusals()[0].contains("add a [peer.NAME.child.NAME]"));
+    assert!(pair.right.refusals()[0].contains("all of its configured tunnels are in use"));
     let elsewhere = notify(NotifyType::TS_UNACCEPTABLE, Vec::new());
     let answer = ask(&mut pair, request("10.8.0.2/32", "172.16.0.0/12"));
     assert_eq!(answer, [elsewhere]);
@@ -326,7 +326,7 @@ fn a_child_that_was_closed_is_refused_until_it_is_opened_and_told_so() {
         assert!(agree(&pair, &[None]));
         if side == Side::Right {
             let told = pair.left.refusals();
-            assert!(told[0].contains("`voice`: TEMPORARY_FAILURE; the tunnel was taken down"));
+            assert!(told[0].contains("`voice`: TEMPORARY_FAILURE; retrying"));
             assert!(pair.right.refusals()[0].contains("tunnel `voice` was taken down here"));
         }
         open(&mut pair, other);

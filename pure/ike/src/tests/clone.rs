@@ -175,7 +175,10 @@ fn where_one_end_does_not_allow_it_nothing_is_cloned() {
         assert_eq!(asked, Err(CannotMove::NotCloned));
         let answer = ask(&mut pair, 7);
         assert_eq!(answer, refusal(NotifyType::NO_ADDITIONAL_SAS));
-        assert!(pair.right.told("set `clone = true` at both ends"));
+        assert!(
+            pair.right
+                .told("clone its IKE SA (RFC 7791), which was not negotiated")
+        );
         assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
         is_as_it_was(&pair);
     }
@@ -522,7 +525,7 @@ fn a_peer_that_must_be_at_an_address_is_not_handed_over_elsewhere() {
         pair.left.refusals()
     );
     assert!(pair.left.told("the tunnel stays on its path"));
-    assert!(pair.right.told("remove `address`"));
+    assert!(pair.right.told("its configured address is"));
     is_as_it_was(&pair);
 }
 
@@ -672,7 +675,11 @@ fn a_clone_that_crosses_new_keys_of_the_ike_sa_loses_neither() {
         pair.cross(order);
         pair.run_for(MINUTE);
         assert!(is_settled(&pair), "{order}");
-        assert!(pair.left.told("the peer was busy: try again"), "{order}");
+        assert!(
+            pair.left
+                .told("refused to clone the IKE SA (TEMPORARY_FAILURE)"),
+            "{order}"
+        );
         hand_over(&mut pair, CELL);
         pair.run_for(MINUTE);
         assert!(is_settled(&pair), "{order}");

@@ -158,7 +158,7 @@ fn endless_corrections_are_followed_three_times() {
 fn no_common_group_is_a_readable_refusal() {
     let (left, right) = with_groups(&[Group::P256], &[Group::X25519]);
     let (left, right) = refusal::refused(left, right);
-    assert!(left.contains("compare `suite` and `groups`"), "{left}");
+    assert!(left.contains("NO_PROPOSAL_CHOSEN"), "{left}");
     assert!(right.contains("with prfsha256 and x25519)"), "{right}");
 }
 

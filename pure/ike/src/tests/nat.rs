@@ -252,7 +252,7 @@ fn a_peer_that_must_be_at_an_address_is_followed_to_another_port_there_alone() {
     let request = rewritten(&mut pair, "192.0.2.66:4500");
     pair.deliver(&request);
     assert_eq!(pair.astray.len(), 1, "the answer alone");
-    assert!(pair.right.refusals()[0].contains("remove `address`"));
+    assert!(pair.right.refusals()[0].contains("its configured address is"));
     rebind(&mut pair, 30000);
     ask(&mut pair, Side::Left);
     pair.run_for(Duration::from_secs(5));

@@ -95,7 +95,7 @@ fn another_key_is_refused_and_both_ends_say_so() {
     let (here, there) = refused(thief(), right, TODAY);
     assert!(here.contains("refused our public key"), "{here}");
     let expected = format!(
-        "the peer's public key is {}, but its `pubkey` here is {}",
+        "the peer's public key is {}, but {} is configured",
         public("thief"),
         public("mobile-ca")
     );
@@ -119,11 +119,17 @@ fn a_key_without_its_private_half_proves_nothing() {
     own.key = public("mobile-ca");
     left.credential = Some(own);
     let (_, there) = refused(left, right.clone(), TODAY);
-    assert!(there.contains("with the key in its `pubkey`"), "{there}");
+    assert!(
+        there.contains("verify with its configured public key"),
+        "{there}"
+    );
     let (mut left, _) = ends();
     sign_other_octets(&mut left, "mobile-ca");
     let (_, there) = refused(left, right, TODAY);
-    assert!(there.contains("with the key in its `pubkey`"), "{there}");
+    assert!(
+        there.contains("verify with its configured public key"),
+        "{there}"
+    );
 }
 
 /// No kind of proof replaces another, whichever end requires which.
@@ -134,17 +140,13 @@ fn keys_certificates_and_secrets_do_not_stand_in_for_each_other() {
     let certified = || by_certificate(mobile(), &["mobile-ca"]);
     let (left, right) = ends();
     let (_, there) = refused(certified(), with_ca(right.clone(), ca()), TODAY);
-    assert!(
-        there.contains("authenticate with the key in its"),
-        "{there}"
-    );
+    let expected = "must authenticate with its configured public key";
+    assert!(there.contains(expected), "{there}");
     let (_, there) = refused(left.clone(), by_certificate(gateway(), &["gateway"]), TODAY);
     assert!(there.contains("authenticate by certificate"), "{there}");
     let (_, there) = refused(mobile(), right.clone(), TODAY);
-    assert!(
-        there.contains("authenticate with the key in its"),
-        "{there}"
-    );
+    let expected = "must authenticate with its configured public key";
+    assert!(there.contains(expected), "{there}");
     let mut secret = gateway();
     let other = Peer {
         identity: "another.example.net".parse().unwrap(),

@@ -82,10 +82,7 @@ fn a_responder_that_requires_zones_refuses_a_plain_tunnel() {
     let pair = connected(zoned(Stance::Refuse, Stance::Require));
     assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
     let why = pair.left.down_reasons()[0].to_string();
-    assert!(
-        why.contains("ZONES_REQUIRED; zones are required there"),
-        "{why}"
-    );
+    assert!(why.contains("ZONES_REQUIRED"), "{why}");
     assert!(pair.right.refusals()[0].contains("zones are required here"));
 }
 

@@ -13,7 +13,7 @@ use super::grants::{Gone, Grants};
 use crate::config::Role;
 use crate::effects::{Effect, IkeCommand, Turn};
 use crate::tunnels::Tunnels;
-use crate::{Ending, Event};
+use crate::{Cause, Ending, Event};
 use crypto::{Rng, Secret};
 use esp::Command;
 use ike::is_slot;
@@ -158,17 +158,17 @@ impl Distribution {
         match recorded {
             _ if !self.grants.is_due(csa, &name, sa) => {}
             Ok(()) => turn.add(IkeCommand::Distribute(sa, Box::new(grant))),
-            Err(why) => self.grants.withhold(&name, csa, why, turn.now),
+            Err(why) => self.grants.withhold(&name, csa, why.into(), turn.now),
         }
     }
 
-    /// Handles a licensed node's answer to KEY_DISTRIBUTE. `refusal` is the reason if the node
+    /// Handles a licensed node's answer to KEY_DISTRIBUTE. `refusal` is the cause if the node
     /// refused.
     pub fn answered(
         &mut self,
         sa: IkeSaId,
         csa: CsaId,
-        refusal: Option<String>,
+        refusal: Option<Cause>,
         turn: &mut Turn<'_>,
     ) {
         let Some(name) = turn.name(sa) else { return };
@@ -193,18 +193,18 @@ impl Distribution {
         let name = turn.name(sa);
         if name.is_some_and(|name| self.grants.is_held(&name, csa)) {
             let why = "the node discarded the keys, as their lifetime was over there".to_owned();
-            self.answered(sa, csa, Some(why), turn);
+            self.answered(sa, csa, Some(why.into()), turn);
         }
     }
 
-    /// Handles the end of the IKE SA with a node, for a human-readable reason.
-    pub fn node_lost(&mut self, sa: IkeSaId, why: &str, turn: &mut Turn<'_>) {
+    /// Handles the end of the IKE SA with a node.
+    pub fn node_lost(&mut self, sa: IkeSaId, why: &ike::DownReason, turn: &mut Turn<'_>) {
         for (lost, node) in self.grants.node_lost(sa, turn.now) {
             turn.add(Event::GrantEnded {
                 sa: lost,
                 node,
                 given: true,
-                why: Ending::NodeGone(why.to_owned()),
+                why: Ending::NodeGone(why.clone().into()),
             });
         }
     }
@@ -388,7 +388,7 @@ pub(crate) fn report_not_licensed(peer: &str, why: &ike::Refusal, turn: &mut Tur
                 peer: peer.name.clone(),
                 licence: licence.clone(),
                 zone: *zone,
-                why: why.to_string(),
+                why: why.clone().into(),
             });
         }
     }

@@ -11,6 +11,7 @@
 //! ([`Grants::choose`]). The limit counts every node that ever received the keys, because no node
 //! can be made to forget them.
 
+use crate::Cause;
 use crate::event::Composite;
 use crypto::{Rng, Secret};
 use ike::{slot_name, token_key};
@@ -94,8 +95,8 @@ pub(crate) struct Holder {
     pub state: GrantState,
     /// IKE SA on which the grant was sent.
     sa: Option<IkeSaId>,
-    /// Human-readable reason of a refusal.
-    pub refusal: Option<String>,
+    /// The cause of a refusal. Boxed because most holders have none.
+    pub refusal: Option<Box<Cause>>,
     /// True if the grant was withheld here and never left.
     withheld: bool,
     /// True if the node holds keys of an earlier grant. It keeps them while a renewal is pending,
@@ -544,8 +545,8 @@ impl Grants {
         })
     }
 
-    /// Marks a grant as withheld, with a human-readable reason.
-    pub fn withhold(&mut self, name: &str, id: CsaId, why: String, now: Instant) {
+    /// Marks a grant as withheld.
+    pub fn withhold(&mut self, name: &str, id: CsaId, why: Cause, now: Instant) {
         let answered = self.answered(name, id, Some(why), now);
         if answered.is_some() {
             self.change_holder(name, id, |holder| holder.withheld = true);
@@ -608,13 +609,13 @@ impl Grants {
         })
     }
 
-    /// Handles a node's answer, which has a reason if the node refused. Returns the composite SA
+    /// Handles a node's answer, which has a cause if the node refused. Returns the composite SA
     /// concerned and the node's identity.
     pub fn answered(
         &mut self,
         name: &str,
         id: CsaId,
-        refusal: Option<String>,
+        refusal: Option<Cause>,
         now: Instant,
     ) -> Option<(&Csa, Identity)> {
         let node = self.change_holder(name, id, |holder| {
@@ -624,7 +625,7 @@ impl Grants {
                 None => GrantState::Held,
                 Some(_) => GrantState::Refused,
             };
-            holder.refusal = refusal;
+            holder.refusal = refusal.map(Box::new);
             holder.node.clone()
         })?;
         let csa = self.all.get(self.by_id.get(&id)?)?;

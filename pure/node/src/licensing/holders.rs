@@ -20,6 +20,7 @@
 //! not know this and continues to use the slot.
 
 use super::site::Site;
+use crate::Cause;
 use crate::effects::IkeCommand;
 use model::{ChildSaId, Identity, Instant};
 use std::collections::BTreeSet;
@@ -85,9 +86,8 @@ impl Sharing {
         self.chosen = all;
         let before = std::mem::replace(&mut self.left_out, left_out);
         for node in self.left_out.iter().filter(|node| !before.contains(node)) {
-            let why = format!(
-                "{node} is near the tunnel too, but {most} nodes share the keys already: it receives none until the tunnel passes it; raise `holders`, or let nodes name fewer neighbours"
-            );
+            let node = node.clone();
+            let why = Cause::LeftOut { node, most };
             site.turn.refuse(Some(site.peer.to_owned()), why);
         }
     }

@@ -25,7 +25,7 @@ use crate::event::TOKEN;
 use crate::mobile_ip::{Attachment, NtpTime, Station};
 use crate::transit::{Transit, both_spis, readable};
 use crate::tunnels::Tunnels;
-use crate::{Event, HeldGrant};
+use crate::{Cause, Event, HeldGrant, NoKeys};
 use crypto::{Rng, Secret};
 use ike::{KeyRefusal, is_signed, sign_token, token_key};
 use model::{
@@ -33,7 +33,7 @@ use model::{
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::ike::{RefusalCode, Token};
+use wire::ike::Token;
 use wire::mobile_ip::Enclosure;
 
 /// Validity of a token in seconds, by the clocks of its issuer and its recipient.
@@ -74,58 +74,6 @@ pub struct MigrationCounters {
     pub refused: BTreeMap<NoKeys, u64>,
     /// Requests of ours that were refused or could not be sent.
     pub missed: u64,
-}
-
-/// The reason why a node refuses keys to another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
-pub enum NoKeys {
-    /// There are no such keys, or they may not be passed on.
-    #[error("the peer requests keys that we do not have, or may not hand on")]
-    Unknown,
-    /// The MAC of the token is wrong.
-    #[error("the token was not made by the mobile node, or not for this peer")]
-    Wrong,
-    /// This node does not know the time of day.
-    #[error("the token cannot be checked, as the clock of this node is not set")]
-    NoClock,
-    /// The token has expired, or is valid for longer than allowed.
-    #[error("the token is too old, or the mobile node's clock differs from ours: compare both")]
-    Stale,
-    /// The token was used before.
-    #[error("the token was used before")]
-    Used,
-    /// One of the two ends has not licensed the requesting node.
-    #[error("the gateway or the mobile node has no licence for the holder of the token to read")]
-    NotLicensed,
-    /// The limit of remembered tokens is reached.
-    #[error("too many tokens are in use at once")]
-    Busy,
-}
-
-impl NoKeys {
-    /// Returns the label of the reason in metrics.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Unknown => "unknown",
-            Self::Wrong => "wrong",
-            Self::NoClock => "no_clock",
-            Self::Stale => "stale",
-            Self::Used => "used",
-            Self::NotLicensed => "not_licensed",
-            Self::Busy => "busy",
-        }
-    }
-
-    const fn code(self) -> RefusalCode {
-        match self {
-            Self::Unknown => RefusalCode::UNKNOWN_GRANT,
-            Self::Wrong => RefusalCode::WRONG_TOKEN,
-            Self::NoClock | Self::Stale => RefusalCode::STALE_TOKEN,
-            Self::Used => RefusalCode::USED_TOKEN,
-            Self::NotLicensed => RefusalCode::NOT_LICENSED,
-            Self::Busy => RefusalCode::BUSY,
-        }
-    }
 }
 
 /// Used tokens, by nonce. No token is forgotten before it expires, so each composite SA has a limit
@@ -377,16 +325,12 @@ impl Migration {
         drop(named);
         let name = neighbour.map(|peer| peer.name.clone());
         let Some(sa) = name.as_deref().and_then(|name| tunnels.established(name)) else {
-            let why = format!(
-                "a visitor comes from {}, but no [neighbour.NAME] of that node is configured, or none is up",
-                token.holder
-            );
-            return self.missed(name, why, turn);
+            return self.missed(name, Cause::UnknownHolder(token.holder), turn);
         };
         let timely = self.timely(&token, turn.now);
         match timely.and_then(|seconds| self.shown.take(&token, station, seconds, turn.now)) {
             Err(NoKeys::Used) => {}
-            Err(why) => self.missed(None, format!("a visitor: {why}"), turn),
+            Err(why) => self.missed(None, Cause::Visitor(why), turn),
             Ok(()) => turn.add(IkeCommand::RequestKeys(sa, token)),
         }
     }
@@ -401,7 +345,7 @@ impl Migration {
         turn: &mut Turn<'_>,
     ) {
         let Some(name) = turn.name(sa) else { return };
-        let taken = answer.map_err(|why| why.to_string());
+        let taken = answer.map_err(Cause::from);
         let taken = taken.and_then(|grant| borrow(sa, &name, token, &grant, transit, turn.now));
         match taken {
             Ok(held) => {
@@ -415,7 +359,7 @@ impl Migration {
         }
     }
 
-    fn missed(&mut self, peer: Option<String>, why: String, turn: &mut Turn<'_>) {
+    fn missed(&mut self, peer: Option<String>, why: impl Into<Cause>, turn: &mut Turn<'_>) {
         self.counters.missed += 1;
         turn.refuse(peer, why);
     }
@@ -439,7 +383,7 @@ impl Migration {
             }
             Err(why) => {
                 *self.counters.refused.entry(why).or_default() += 1;
-                turn.refuse(turn.name(sa), why.to_string());
+                turn.refuse(turn.name(sa), why);
                 Err(why.code())
             }
         };
@@ -498,14 +442,16 @@ fn borrow(
     grant: &Grant<Secret>,
     transit: &mut Transit,
     now: Instant,
-) -> Result<HeldGrant, String> {
+) -> Result<HeldGrant, Cause> {
     let mut zones = grant.from_gateway.zones.iter();
     let asked = zones.all(|(zone, ..)| token.zones.contains(zone));
     // A second token does not extend keys from a neighbour: their time counts from the first
     // token.
     let lent = transit.holds(name, grant.csa);
     if both_spis(grant) != token.spis || !asked || lent {
-        return Err("the peer sent keys that were not requested".to_owned());
+        return Err("the peer sent keys that were not requested"
+            .to_owned()
+            .into());
     }
     let grant = Grant {
         lifetime: grant.lifetime.min(MIGRATION),
@@ -514,7 +460,7 @@ fn borrow(
     };
     let holder = token.holder.clone();
     let installed = transit.install(sa, name.to_owned(), holder, grant, now);
-    installed.map_err(|unusable| unusable.to_string())
+    installed.map_err(|unusable| unusable.to_string().into())
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ impl MobileIp {
             self.refusal = Some(Refused {
                 at: now,
                 from: None,
-                why,
+                why: why.into(),
             });
         }
         if let Event::ForeignAgent(ForeignEvent::Unproved(claim)) = event {
@@ -119,7 +119,7 @@ impl MobileIp {
             self.refusal = Some(Refused {
                 at: now,
                 from: None,
-                why,
+                why: why.into(),
             });
         }
         if let Event::MobileNode(MobileEvent::Silent(at)) = event {
@@ -129,7 +129,7 @@ impl MobileIp {
                 self.refusal = Some(Refused {
                     at: now,
                     from: None,
-                    why,
+                    why: why.into(),
                 });
             }
         }
@@ -204,7 +204,11 @@ impl MobileIp {
         // A mobile node reports a denial by an event of its own.
         let is_told = matches!(self.engine, Engine::MobileNode(_)) && denied.is_some();
         if let Some(why) = denied.or(unproved) {
-            let refused = Refused { at: now, from, why };
+            let refused = Refused {
+                at: now,
+                from,
+                why: why.into(),
+            };
             self.refused = (!is_told).then(|| refused.clone());
             self.refusal = Some(refused);
         }

@@ -170,8 +170,9 @@ fn a_tunnel_that_cannot_be_made_is_missing_and_said_so() {
     let why = peers[0]
         .refusal
         .as_ref()
-        .map(|refused| refused.why.as_str());
-    assert!(why.is_some_and(|why| why.contains("`voice`")), "{why:?}");
+        .map(|refused| refused.why.to_string());
+    let told = |why: &String| why.contains("`voice`");
+    assert!(why.as_ref().is_some_and(told), "{why:?}");
     world.reconfigure(GATEWAY, |_| {});
     world.run_for(Duration::from_secs(70));
     assert!(world.tunnel_is_up());

@@ -106,7 +106,7 @@ fn a_hand_over_of_which_nothing_comes_leaves_all_as_it_was() {
     lost_nothing(&mut world, sent);
     never_down(&world);
     assert_eq!(ENDS.map(|who| world.spis(who)), before);
-    let told = |event: &Event| matches!(event, Event::Refused { why, .. } if why.contains("the tunnel stays on its path"));
+    let told = |event: &Event| matches!(event, Event::Refused { why, .. } if why.to_string().contains("the tunnel stays on its path"));
     assert_eq!(times_of(&world, MOBILE, told), 1);
     assert_eq!(handed_over(&world, MOBILE), 0);
 }

@@ -274,7 +274,7 @@ fn a_gateway_is_told_of_keys_whose_time_is_over() {
     assert!(gateways(&world).is_empty());
     let csas = world.nodes[GATEWAY].composite_sas();
     assert_eq!(csas[0].grants[0].state, GrantState::Refused);
-    let told = |event: &Event| matches!(event, Event::GrantRefused { why, .. } if why.contains("lifetime was over"));
+    let told = |event: &Event| matches!(event, Event::GrantRefused { why, .. } if why.to_string().contains("lifetime was over"));
     assert!(world.events[GATEWAY].iter().any(told));
 }
 

@@ -114,7 +114,7 @@ impl Trio {
 
     fn refusal(&self, who: usize) -> String {
         let (_, refusal) = self.nodes[who].mobile_ip().unwrap();
-        refusal.map_or(String::new(), |refused| refused.why.clone())
+        refusal.map_or(String::new(), |refused| refused.why.to_string())
     }
 }
 

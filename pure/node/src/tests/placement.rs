@@ -102,7 +102,7 @@ fn who_is_denied_has_no_tunnel_looked_at() {
     placement.note_mobile_ip(&Told::Refused(Refused {
         at: Instant::from_origin(Duration::ZERO),
         from: None,
-        why: "denied".to_owned(),
+        why: "denied".to_owned().into(),
     }));
     assert!(placement.stirred.is_empty());
 }

@@ -138,7 +138,7 @@ fn a_new_ike_sa_whose_answer_never_came_leaves_the_old_one_in_use() {
         assert_eq!(peer.state, PeerState::Up);
         assert!(!peer.children[0].draining);
     }
-    let told = |event: &Event| matches!(event, Event::Refused { why, .. } if why.contains("re-authentication failed"));
+    let told = |event: &Event| matches!(event, Event::Refused { why, .. } if why.to_string().contains("re-authentication failed"));
     assert!(world.events[MOBILE].iter().any(told));
     let down = |event: &Event| matches!(event, Event::PeerDown { .. });
     assert!(!world.events[MOBILE].iter().any(down));

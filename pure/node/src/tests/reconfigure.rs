@@ -78,8 +78,7 @@ fn a_removed_peer_is_gone_at_both_ends_and_what_it_protected_still_does_not_leav
         .collect();
     assert_eq!(names, ["fa"]);
     let told = |who: usize, reason: &str| {
-        let down =
-            |event: &Event| matches!(event, Event::PeerDown { why, .. } if why.contains(reason));
+        let down = |event: &Event| matches!(event, Event::PeerDown { why, .. } if why.to_string().contains(reason));
         assert!(
             world.events[who].iter().any(down),
             "{:?}",

@@ -370,7 +370,7 @@ fn a_tunnel_whose_peer_makes_no_new_keys_within_a_minute_ends_and_is_made_anew()
     assert_eq!(world.nodes[GATEWAY].peers()[0].state, PeerState::Up);
     assert!(!world.events[GATEWAY].iter().any(is_down));
     world.run_for(Duration::from_secs(2));
-    let down = |event: &&Event| matches!(event, Event::PeerDown { why, .. } if why.contains("configuration"));
+    let down = |event: &&Event| matches!(event, Event::PeerDown { why, .. } if why.to_string().contains("configuration"));
     assert!(world.events[GATEWAY].iter().any(|event| down(&event)));
     world.deaf[MOBILE] = false;
     world.run_for(Duration::from_secs(300));

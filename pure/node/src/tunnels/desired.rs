@@ -6,6 +6,7 @@
 //! same pause. An index by time finds the next peer without visiting the others: there may be ten
 //! thousand.
 
+use crate::Cause;
 use model::{Deadline, IkeSaId, Instant};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -60,8 +61,8 @@ pub struct Refused {
     pub at: Instant,
     /// Source of the refused message, if its sender is not authenticated.
     pub from: Option<SocketAddr>,
-    /// Human-readable reason.
-    pub why: String,
+    /// The cause.
+    pub why: Cause,
 }
 
 /// State of one peer.
@@ -205,7 +206,7 @@ impl Peers {
         &mut self,
         name: &str,
         sa: Option<IkeSaId>,
-        why: String,
+        why: Cause,
         retry: Retry,
         now: Instant,
     ) {
@@ -275,7 +276,7 @@ mod tests {
             assert_eq!(peers.due(now), ["gw"]);
             let sa = IkeSaId(attempt);
             peers.started("gw", sa);
-            peers.down("gw", Some(sa), "no answer".to_owned(), retry, now);
+            peers.down("gw", Some(sa), "no answer".to_owned().into(), retry, now);
         }
         waits
     }
@@ -380,7 +381,7 @@ mod tests {
         peers.down(
             "alice",
             Some(IkeSaId(1)),
-            "replaced".to_owned(),
+            "replaced".to_owned().into(),
             Retry::Usual,
             Instant::ZERO,
         );

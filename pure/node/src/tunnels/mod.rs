@@ -14,7 +14,7 @@ mod succession;
 use crate::config::{Inside, Peer, Role};
 use crate::effects::{IkeCommand, Turn};
 use crate::keylog::{self, KeyLog};
-use crate::{Ending, Event};
+use crate::{Cause, Ending, Event};
 use children::{Child, Children};
 use cover::Cover;
 use crypto::Secret;
@@ -172,6 +172,7 @@ impl Tunnels {
 
     /// Records that an initiation was not possible.
     pub fn not_started(&mut self, peer: &str, why: String, now: Instant) {
+        let why = why.into();
         self.desired.down(peer, None, why, Retry::Usual, now);
     }
 
@@ -181,7 +182,7 @@ impl Tunnels {
         &mut self,
         peer: Option<String>,
         from: Option<SocketAddr>,
-        why: String,
+        why: Cause,
         turn: &mut Turn<'_>,
     ) {
         let refused = Refused {
@@ -264,7 +265,7 @@ impl Tunnels {
         turn: &mut Turn<'_>,
     ) {
         let retry = Retry::from(why);
-        let (why, intended) = (why.to_string(), why.is_intended());
+        let (why, intended) = (Cause::from(why.clone()), why.is_intended());
         let lent = self.assigned.remove(&sa);
         self.moving.forget(sa);
         self.silences.forget(sa);
@@ -744,7 +745,7 @@ pub(crate) fn ending(why: &ike::DownReason) -> Ending {
     match why {
         ike::DownReason::Reconfigured | ike::DownReason::Removed => Ending::Reconfigured,
         ike::DownReason::LifetimeOver => Ending::LifetimeOver,
-        why => Ending::Down(why.to_string()),
+        why => Ending::Down(why.clone().into()),
     }
 }
 

@@ -238,7 +238,9 @@ fn told(event: &Event) -> Option<String> {
         Event::SealedFor { node: None, .. } => "seals for no agent".to_owned(),
         Event::GrantHeld(_) => "holds keys".to_owned(),
         Event::GrantDropped { .. } => "has forgotten keys".to_owned(),
-        Event::Refused { why, .. } if why.contains("offer") => "refuses the offer".to_owned(),
+        Event::Refused { why, .. } if why.to_string().contains("offer") => {
+            "refuses the offer".to_owned()
+        }
         Event::MobileIp(Told::HomeAgent(HomeEvent::Bound { .. })) => {
             "the mobile node is bound".to_owned()
         }

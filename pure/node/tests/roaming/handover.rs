@@ -224,7 +224,7 @@ fn a_node_that_one_end_does_not_license_gets_no_key_by_any_way() {
             assert!(world.nodes[AGENT + 1].held_grants().is_empty());
             assert_eq!(world.read(1), 0);
             let told = world.events[MOBILE].iter().any(|event| {
-                matches!(event, Event::Refused { why, .. } if why.contains("offers to let fb.example.net read"))
+                matches!(event, Event::Refused { why, .. } if why.to_string().contains("offers to let fb.example.net read"))
             });
             assert_eq!(told, end == MOBILE, "the one that refuses says so");
         }

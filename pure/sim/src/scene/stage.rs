@@ -122,7 +122,7 @@ impl Stage {
             let peer = node.and_then(|node| node.peers().pop());
             let why = peer
                 .and_then(|peer| peer.refusal)
-                .map(|refused| refused.why);
+                .map(|refused| refused.why.to_string());
             Failure::NoTunnel {
                 why: why.unwrap_or_else(|| "no answer".to_owned()),
             }
