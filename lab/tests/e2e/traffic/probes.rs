@@ -552,7 +552,7 @@ fn in_transport_mode(zones: &str, tunnel: &str, is_silent: bool) -> Result<(Pair
         gateway: pair.gateway.stratad(&transport(1, zones, tunnel))?,
         mobile: pair.mobile.stratad(&transport(0, zones, tunnel))?,
     };
-    tunnel.mobile.strata("up other")?;
+    tunnel.mobile.strata("up other --wait")?;
     Ok((pair, tunnel))
 }
 
