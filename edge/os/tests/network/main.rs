@@ -1,5 +1,8 @@
 //! The operating system's side of Strata against a real kernel, in network namespaces that each
 //! test makes for itself. Needs root's privileges, or `unshare -Urnm`.
+//!
+//! Run them with `--test-threads=1`: a program that one test starts holds, from fork to exec, the
+//! devices that another test closes and expects to be gone.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
