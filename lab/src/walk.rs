@@ -314,20 +314,25 @@ key = {{ spi = 4099, secret = "neighbour.key" }}
         home_config(self.agents.len(), terms)
     }
 
-    /// Starts the home agent with additional lines of `[home_agent]`, and keys shared with the
-    /// foreign agents.
-    ///
-    /// # Errors
-    /// Those of [`Host::stratad`].
-    pub fn start_home_with(&self, more: &str) -> Result<Daemon> {
-        self.home.secret("foreign.key", FOREIGN_KEY)?;
+    /// Returns the home agent's configuration with additional lines of `[home_agent]`, and keys
+    /// shared with the foreign agents.
+    pub fn home_config_with(&self, more: &str) -> String {
         let table = "[home_agent]\n";
         let config = self.home_config(Terms::PLAIN);
         let config = config.replace(table, &format!("{table}{more}\n"));
         let agents = NAMES.iter().zip(CARE_OF).take(self.agents.len());
         let foreign =
             agents.map(|(name, address)| keyed(&format!("home_agent.foreign.{name}"), address));
-        self.start_home_as(&format!("{config}{}", foreign.collect::<String>()))
+        format!("{config}{}", foreign.collect::<String>())
+    }
+
+    /// Starts the home agent with additional lines of `[home_agent]`, and keys shared with the
+    /// foreign agents.
+    ///
+    /// # Errors
+    /// Those of [`Host::stratad`].
+    pub fn start_home_with(&self, more: &str) -> Result<Daemon> {
+        self.start_home_as(&self.home_config_with(more))
     }
 
     /// Starts the home agent with this configuration.
@@ -336,6 +341,7 @@ key = {{ spi = 4099, secret = "neighbour.key" }}
     /// Those of [`Host::stratad`].
     pub fn start_home_as(&self, config: &str) -> Result<Daemon> {
         self.home.secret("home.key", HOME_KEY)?;
+        self.home.secret("foreign.key", FOREIGN_KEY)?;
         self.home.secret("tunnel.psk", TUNNEL_KEY)?;
         self.home.secret("node.psk", NODE_KEY)?;
         self.home.stratad(config)

@@ -65,9 +65,10 @@ fn twice(commands: &[&str]) -> Vec<String> {
 const ALLOWED: [&str; 3] = ["libc@", "num-conv@", "time-core@"];
 
 /// Commands of `.ci/phases`, without options that have no effect on features.
-const COMMANDS: [&str; 5] = [
+const COMMANDS: [&str; 6] = [
     "build --workspace --bins --tests",
     "test --workspace --exclude fuzz --lib --bins",
+    "test --workspace --exclude fuzz --test network",
     "test --workspace --test e2e",
     "clippy --workspace --bins --tests",
     "doc --workspace --no-deps",

@@ -1,4 +1,4 @@
-use crate::line::{Line, give, ip};
+use crate::line::{Line, give, ip, run_ip, until};
 use os::netlink::{Route, Rule, Via};
 use os::routes::{PRIORITY, RoutePlan, Routes, Service, TABLE};
 use os::{Changes, Family, Lock, NetNs, Netlink, News, Prefix, Tun, lock};
@@ -25,6 +25,11 @@ impl Endpoint {
             (Changes::watch(DEVICE).unwrap(), routes, tun)
         };
         let (changes, routes, tun) = line.a.enter(open).unwrap();
+        // The kernel makes addresses of its own, which it reports when it has tried them.
+        until("news to end", || {
+            run_ip(&line.a, "-6 address show tentative").is_empty()
+                && changes.read().unwrap() == News::default()
+        });
         Self {
             netlink: line.a.netlink().unwrap(),
             line,

@@ -70,6 +70,16 @@ pub fn await_readable(what: &impl AsFd) {
     assert!(readable_within(what, PATIENCE), "nothing came");
 }
 
+/// Returns true if a descriptor becomes readable. What `should` come is waited for longer than what
+/// should not.
+pub fn comes(what: &impl AsFd, should: bool) -> bool {
+    let patience = match should {
+        true => PATIENCE,
+        false => Duration::from_millis(50),
+    };
+    readable_within(what, patience)
+}
+
 pub fn readable_within(what: &impl AsFd, patience: Duration) -> bool {
     let mut fds = [PollFd::new(what.as_fd(), PollFlags::POLLIN)];
     poll(&mut fds, PollTimeout::try_from(patience).unwrap()).unwrap() > 0

@@ -1,12 +1,11 @@
 //! Messages of neighbours before any route leads to them: router discovery, and a UDP port.
 
-use crate::line::{await_readable, bind, give, readable_within};
+use crate::line::{await_readable, bind, comes, give};
 use os::discovery::{ALL_HOSTS, ALL_ROUTERS, LINK_ONLY, Role};
 use os::{Datagrams, Discovery, Ends, Error, LinkAddress, LocalUdp, NetNs, Tun, netns};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
-use std::time::Duration;
 
 /// A router, and a host on its link without an address of that link. Neither has a route.
 struct Meeting {
@@ -81,7 +80,7 @@ fn came(local_udp: &mut LocalUdp) -> (Ends, u16, Vec<u8>) {
 
 /// Checks that nothing arrives within a short time.
 fn assert_silent(what: &impl AsFd) {
-    assert!(!readable_within(what, Duration::from_millis(50)));
+    assert!(!comes(what, false));
 }
 
 /// Returns the addresses of a packet to or from a station.
@@ -128,7 +127,7 @@ fn where_paths_are_checked_the_kernel_itself_hears_nothing() {
             .send_to_all(ROUTER, ALL_HOSTS, ADVERTISEMENT)
             .unwrap();
         heard(&mut host);
-        assert_eq!(readable_within(&icmp, Duration::from_millis(50)), hears);
+        assert_eq!(comes(&icmp, hears), hears);
     }
 }
 
