@@ -52,9 +52,7 @@ pub enum Untrusted {
     #[error("the peer sent no certificate")]
     Missing,
     /// The peer sent more certificates than a chain can have.
-    #[error(
-        "the peer sent more than {MAX_CERTIFICATES} different certificates"
-    )]
+    #[error("the peer sent more than {MAX_CERTIFICATES} different certificates")]
     TooMany,
     /// A certificate cannot be parsed.
     #[error("a certificate of the chain cannot be parsed")]
