@@ -311,7 +311,7 @@ mod tests {
                           remote = [\"10.9.0.0/16\"]\n";
 
     /// Anybody can send ESP with an unknown SPI to port 4500. If it counted, it would leave honest
-    /// initiators a twelfth of the thread's time.
+    /// initiators a twentieth of the thread's time.
     // Weakness: 92
     #[test]
     fn only_packets_that_are_sealed_or_opened_count_as_traffic() {
