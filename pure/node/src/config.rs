@@ -1,6 +1,7 @@
 //! The configuration of a host.
 
 use crypto::TrustStore;
+use esp::{Protected, Spd};
 use model::{Dscp, Encapsulation, Identity, Sizes};
 use std::mem::take;
 
@@ -127,4 +128,21 @@ impl Config {
             ..ike::Config::new(self.identity.clone(), take(&mut self.peers))
         }
     }
+}
+
+/// Builds the policy database from the host's policies and the selectors of its peers.
+pub(crate) fn spd(policies: Vec<Policy>, peers: &[Peer]) -> Spd {
+    Spd::new(policies, peers.iter().flat_map(protected).collect())
+}
+
+/// Returns the selectors that must never leave unencrypted, even while the peer is down.
+fn protected(peer: &Peer) -> impl Iterator<Item = (String, Protected)> {
+    let first = match &peer.role {
+        Role::Vpn { local, remote, .. } => Some((local.clone(), remote.clone())),
+        Role::Licensed | Role::Gateway | Role::Neighbour => None,
+    };
+    let others = peer.children.iter();
+    let others = others.map(|child| (child.local.clone().into(), child.remote.clone().into()));
+    let all = first.into_iter().chain(others);
+    all.map(|(local, remote)| (peer.name.clone(), Protected { local, remote }))
 }

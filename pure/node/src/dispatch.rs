@@ -2,19 +2,21 @@
 //! engines. This is the only place that polls engines for events, and the only one that carries out
 //! effects. What concerns several owners is put together here, step by step.
 
+use crate::config::{Config, Role, spd};
 use crate::effects::{Effect, IkeCommand, Turn};
 use crate::licensing::distribution::report_not_licensed;
-use crate::mobile_ip::{self, MobileEvent};
+use crate::licensing::{Licensed, licensed};
 use crate::node::Node;
 use crate::owners::Owners;
+use crate::path_mtu::{ChildSas, PathMtus};
 use crate::status::ChildStatus;
 use crate::tunnels::children::Child;
-use crate::tunnels::ending;
-use crate::{CannotMove, Cause, Dropped, Ending, Event, HeldGrant, Role};
+use crate::{CannotMove, Cause, Dropped, Ending, Event, HeldGrant};
 use crypto::Secret;
 use esp::{Command, Report};
 use ike::is_slot;
 use model::{ChildSa, ChildSaId, IkeSaId, Instant, Path};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 impl Node {
@@ -31,14 +33,7 @@ impl Node {
             if stepped || self.hand_over_late(now) {
                 continue;
             }
-            let part = self.own.mobile_ip.as_mut();
-            if let Some(event) = part.and_then(|part| part.poll_event(now)) {
-                if let mobile_ip::Event::MobileNode(MobileEvent::Route(Some(_))) = event {
-                    // Not at once: the driver first has to install routes.
-                    self.ike.hasten(now);
-                }
-                self.own.licensing.note_mobile_ip(&event);
-                self.events.push_back(Event::MobileIp(event));
+            if self.turn(now, Owners::note_mobile_ip) {
                 continue;
             }
             if self.turn(now, Owners::migrate) {
@@ -60,12 +55,24 @@ impl Node {
         now: Instant,
         task: impl FnOnce(&mut Owners, &mut Turn<'_>) -> T,
     ) -> T {
-        let mut turn = Turn::new(&self.ike, &self.plane, now);
+        let mut turn = Turn::new(&self.ike, &self.plane, &mut self.rng, now);
         let done = task(&mut self.own, &mut turn);
         for effect in turn.effects {
             self.carry_out(effect, now);
         }
         done
+    }
+
+    /// Has path MTU discovery do something, and carries out the effects.
+    pub(crate) fn path_mtus<T>(
+        &mut self,
+        now: Instant,
+        task: impl FnOnce(&mut PathMtus, ChildSas<'_>, &mut Turn<'_>) -> T,
+    ) -> T {
+        self.turn(now, |own, turn| {
+            let (path_mtus, sas) = own.path_mtus();
+            task(path_mtus, sas, turn)
+        })
     }
 
     fn carry_out(&mut self, effect: Effect, now: Instant) {
@@ -99,6 +106,7 @@ impl Node {
             // An SA that is just being deleted does not move any more.
             IkeCommand::MoveTo(sa, path) => drop(ike.move_to(sa, path, now)),
             IkeCommand::Probe(sa, path) => ike.probe(sa, path, now),
+            IkeCommand::Hasten => ike.hasten(now),
             IkeCommand::Doubt(sa) => ike.doubt(sa, now),
             IkeCommand::NoteInbound(sa, at) => ike.note_inbound(sa, at),
             IkeCommand::NoteNewest(sa, stray) => ike.note_newest(sa, stray),
@@ -115,7 +123,7 @@ impl Node {
                 own.licensing.ike_up(sa, &peer, is_new, &own.tunnels, turn);
             }),
             ike::Event::IkeReplaced { old, sa, peer } => self.turn(now, |own, turn| {
-                own.tunnels.log_ike_keys(sa, turn);
+                own.tunnels.keys().ike(sa, turn);
                 own.go_by(old, sa, &peer, turn);
                 turn.add(Event::Reauthenticated { peer });
             }),
@@ -146,12 +154,12 @@ impl Node {
             ike::Event::ChildAssured { child } => self.own.tunnels.confirm(child),
             ike::Event::ChildRetired { child } => self.child_retired(child, now),
             ike::Event::IkeRekeyed { sa, peer } => self.turn(now, |own, turn| {
-                own.tunnels.log_ike_keys(sa, turn);
+                own.tunnels.keys().ike(sa, turn);
                 turn.add(Event::IkeRekeyed { peer });
             }),
             ike::Event::ChildDown { child, why } => {
                 let deleted = || Ending::Down("the tunnel was deleted".to_owned().into());
-                self.child_down(child, why.as_ref().map_or_else(deleted, ending), now);
+                self.child_down(child, why.as_ref().map_or_else(deleted, Ending::from), now);
             }
             ike::Event::Granted { sa, gateway, grant } => self.turn(now, |own, turn| {
                 let Some(name) = turn.name(sa) else { return };
@@ -240,9 +248,11 @@ impl Node {
                     self.ike.note_inbound(ike, now);
                 }
             }
-            Report::Probe(id, probe) => self.handle_probe(id, probe, now),
+            Report::Probe(id, probe) => self.path_mtus(now, |path_mtus, sas, turn| {
+                path_mtus.handle_probe(id, probe, sas, turn);
+            }),
             Report::Sends(id) => {
-                self.probe_path_of(id, now);
+                self.path_mtus(now, |path_mtus, sas, turn| path_mtus.sends(id, sas, turn));
                 self.own.tunnels.sends(id, now);
             }
             Report::Strays(id, from, octets) => {
@@ -277,7 +287,7 @@ impl Node {
 
     fn ike_down(&mut self, sa: IkeSaId, peer: &str, why: &ike::DownReason, now: Instant) {
         for child in self.own.tunnels.children_on(peer, sa) {
-            self.child_down(child, ending(why), now);
+            self.child_down(child, why.into(), now);
         }
         self.turn(now, |own, turn| {
             own.transit.gateway_lost(sa, turn);
@@ -352,8 +362,8 @@ impl Node {
     /// Installs a child SA everywhere. Packets that arrive on it are opened from now on.
     fn install(&mut self, child: ChildSa<Secret>, old: Option<ChildSaId>, now: Instant) {
         let nodes = self.turn(now, |own, turn| {
-            own.tunnels.log_child_keys(&child, turn);
-            own.licensing.enter(&child, old, &mut own.rng, turn)
+            own.tunnels.keys().child(&child, turn);
+            own.licensing.enter(&child, old, turn)
         });
         let status = ChildStatus::new(&child);
         let (id, peer, ike) = (child.id, child.peer.clone(), child.ike);
@@ -371,7 +381,9 @@ impl Node {
             status,
         };
         self.own.tunnels.insert(id, child, now);
-        self.measure(id);
+        self.path_mtus(now, |path_mtus, sas, turn| {
+            path_mtus.measure(id, None, sas, turn);
+        });
         // An SA without zones has no grants.
         if zoned {
             self.turn(now, |own, turn| {
@@ -396,7 +408,7 @@ impl Node {
         let Some(child) = self.own.tunnels.remove(id) else {
             return;
         };
-        let _presumption = self.leave_path(id, child.status.path);
+        let _presumption = self.own.path_mtus.leave(id, child.status.path);
         self.own.licensing.placement().forget(&child.peer, id);
         // An SA that was replaced is not missing. Neither is an SA whose predecessor or successor
         // still exists.
@@ -414,10 +426,12 @@ impl Node {
         for id in children {
             let before = self.own.tunnels.children().get(*id);
             let before = before.map(|child| child.status.path);
-            let presumed = before.and_then(|before| self.leave_path(*id, before));
+            let presumed = before.and_then(|before| self.own.path_mtus.leave(*id, before));
             self.plane.apply(Command::Move(*id, path));
             self.own.tunnels.move_child(*id, path);
-            self.measure_on(*id, presumed);
+            self.path_mtus(now, |path_mtus, sas, turn| {
+                path_mtus.measure(*id, presumed, sas, turn);
+            });
         }
         self.turn(now, |own, turn| {
             let Some(peer) = turn.name(sa) else { return };
@@ -481,5 +495,66 @@ impl Node {
             }
             own.transit.dropped(held, Dropped::Expired, turn);
         });
+    }
+    /// Applies another configuration, of which only differences have an effect. Returns the names
+    /// of the peers whose SAs are replaced. Ports, the key log and the role in Mobile IPv4 do not
+    /// change.
+    ///
+    /// Policies, classes of service, padding, levels, cover traffic, MSS clamping, path MTU
+    /// discovery, SNOOP's limits, liveness timers and the list of peers to keep up change in place.
+    /// A new peer is initiated as at a start. A removed peer is deleted in an orderly way. A peer
+    /// whose terms changed gets new SAs. So does a peer whose keys are held by a licensed node that
+    /// was removed. A peer whose licences changed is rekeyed, and a removed licence is unusable at
+    /// once. All other peers are unaffected.
+    pub fn reconfigure(&mut self, mut config: Config, now: Instant) -> BTreeSet<String> {
+        let ike = config.take_ike();
+        self.plane
+            .apply(Command::Policies(spd(config.policies, &ike.peers)));
+        self.plane.apply(Command::Classes(config.classes));
+        let hidden = self.plane.set_sizes(&config.sizes);
+        let levels = self.own.tunnels.set_levels(config.levels);
+        self.plane.apply(Command::Levels(levels));
+        self.own.tunnels.set_cover(config.cover, now);
+        self.plane.apply(Command::Clamp(config.clamp));
+        self.path_mtus(now, |path_mtus, sas, turn| {
+            path_mtus.set_discovery(config.path_mtu, sas, turn);
+            for peer in &hidden {
+                path_mtus.lengths_changed(peer, sas, turn);
+            }
+        });
+        self.own.transit.set_snoop(config.snoop);
+        self.own.transit.set_window(config.window);
+        self.own.transit.set_stand_in(config.stand_in);
+        let distribution = self.own.licensing.distribution();
+        distribution.set_lifetime(config.grant_lifetime);
+        let (old_nodes, nodes) = (licensed(self.ike.peers()), licensed(&ike.peers));
+        let gone: Vec<&Licensed> = old_nodes.difference(&nodes).collect();
+        let mut anew = self.own.licensing.dismiss(&gone, &self.own.tunnels);
+        for name in &anew {
+            if let Some(sa) = self.own.tunnels.current(name) {
+                self.ike.renew(sa, now);
+            }
+        }
+        anew.extend(self.ike.reconfigure(ike, now));
+        if let Some(mobile_ip) = &mut self.own.mobile_ip {
+            mobile_ip.reserve(&self.ike);
+        }
+        self.drain(now);
+        self.turn(now, |own, turn| {
+            own.licensing.limit_all(&own.tunnels, turn);
+        });
+        self.turn(now, |own, turn| {
+            own.licensing
+                .relocate(config.places, config.neighbours, &own.tunnels, turn);
+        });
+        let tunnels = &mut self.own.tunnels;
+        for name in tunnels.set_peers(config.start, &anew, &self.ike, now) {
+            self.ike.bar(&name, false, now);
+        }
+        for (name, node) in nodes.difference(&old_nodes) {
+            self.own.licensing.admit(name, node, &self.ike, now);
+        }
+        self.initiate_known(now);
+        anew
     }
 }

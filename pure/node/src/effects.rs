@@ -4,7 +4,7 @@
 
 use crate::plane::Plane;
 use crate::{Cause, Event};
-use crypto::Secret;
+use crypto::{Rng, Secret};
 use esp::Command;
 use model::{ChildSaId, CsaId, Grant, Identity, IkeSaId, Instant, Path, Stray};
 use wire::ike::{RefusalCode, Token};
@@ -41,6 +41,8 @@ pub(crate) enum IkeCommand {
     Doubt(IkeSaId),
     NoteInbound(IkeSaId, Instant),
     NoteNewest(IkeSaId, Option<Stray>),
+    /// Retransmits at once what waits for an answer.
+    Hasten,
     OpenSlot {
         peer: String,
         slot: String,
@@ -73,15 +75,22 @@ impl From<Event> for Effect {
 pub(crate) struct Turn<'a> {
     pub ike: &'a ike::Engine,
     pub plane: &'a Plane,
+    pub rng: &'a mut Rng,
     pub effects: Vec<Effect>,
     pub now: Instant,
 }
 
 impl<'a> Turn<'a> {
-    pub const fn new(ike: &'a ike::Engine, plane: &'a Plane, now: Instant) -> Self {
+    pub const fn new(
+        ike: &'a ike::Engine,
+        plane: &'a Plane,
+        rng: &'a mut Rng,
+        now: Instant,
+    ) -> Self {
         Self {
             ike,
             plane,
+            rng,
             effects: Vec::new(),
             now,
         }

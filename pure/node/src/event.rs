@@ -43,6 +43,17 @@ pub enum Ending {
     NodeGone(Cause),
 }
 
+impl From<&ike::DownReason> for Ending {
+    /// Returns the end of the child SAs of an IKE SA that ended.
+    fn from(why: &ike::DownReason) -> Self {
+        match why {
+            ike::DownReason::Reconfigured | ike::DownReason::Removed => Self::Reconfigured,
+            ike::DownReason::LifetimeOver => Self::LifetimeOver,
+            why => Self::Down(why.clone().into()),
+        }
+    }
+}
+
 /// The reason why a licensed node discarded keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dropped {

@@ -1,23 +1,25 @@
-//! Reads the state of a node, and changes nothing.
+//! Status that is put together from several owners and engines.
 
-use crate::config::{Inside, Peer};
+use crate::config::Peer;
 use crate::licensing::distribution::licences;
 use crate::licensing::grants::{Csa, Holder};
-use crate::licensing::migration::MigrationCounters;
-use crate::node::Node;
-use crate::status::{
-    ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerState, PeerStatus, SILENT,
-};
-use crate::transit::TransitCounters;
+use crate::owners::Owners;
+use crate::plane::Plane;
+use crate::status::{ChildStatus, CsaStatus, GrantStatus, PeerState, PeerStatus, SILENT};
 use crate::tunnels::children::Child;
-use crate::tunnels::desired::Refused;
-use crate::tunnels::moving::PathsStatus;
 use ike::{SaStatus, is_slot};
-use model::{Carrier, ChildSaId, Lease};
+use model::{Carrier, ChildSaId};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-impl Node {
+/// The owners and the engines, to be read.
+pub(crate) struct View<'a> {
+    pub own: &'a Owners,
+    pub ike: &'a ike::Engine,
+    pub plane: &'a Plane,
+}
+
+impl View<'_> {
     /// Returns the status of every configured peer, in the order of the configuration.
     pub fn peers(&self) -> Vec<PeerStatus> {
         let mut children: BTreeMap<&str, Vec<ChildStatus>> = BTreeMap::new();
@@ -36,38 +38,7 @@ impl Node {
     pub fn peer_named(&self, name: &str) -> Option<PeerStatus> {
         let children = self.own.tunnels.children().of_peer(name);
         let children = children.map(|(id, child)| self.child_status(id, child));
-        self.peer_status(self.peer(name)?, children.collect())
-    }
-
-    /// Returns true if any child SA is up.
-    pub fn has_tunnel(&self) -> bool {
-        !self.own.tunnels.children().is_empty()
-    }
-
-    /// Returns the last refusal of an unknown peer.
-    pub const fn refused_stranger(&self) -> Option<&Refused> {
-        self.own.tunnels.stranger()
-    }
-
-    /// Returns the last attempt to establish an IKE SA with a peer.
-    pub fn attempt(&self, peer: &str) -> Option<ike::Attempt> {
-        self.ike.attempt(peer)
-    }
-
-    /// Returns the last attempt of an initiator that has not authenticated as any peer.
-    pub const fn stranger(&self) -> Option<&ike::Attempt> {
-        self.ike.stranger()
-    }
-
-    /// Returns the addresses and other settings that peers assign to us, with the names of the
-    /// peers.
-    pub fn inside(&self) -> impl Iterator<Item = &(String, Inside)> {
-        self.own.tunnels.assigned()
-    }
-
-    /// Returns every lease of our pools.
-    pub fn leases(&self) -> impl Iterator<Item = Lease> {
-        self.ike.leases()
+        self.peer_status(self.ike.peer(name)?, children.collect())
     }
 
     /// Returns the composite SAs of this endpoint.
@@ -105,60 +76,6 @@ impl Node {
             grants: holders(csa),
         };
         self.own.licensing.grants().iter().map(status).collect()
-    }
-
-    /// Returns the grants that this licensed node holds.
-    pub fn held_grants(&self) -> Vec<HeldGrant> {
-        self.own.transit.held().collect()
-    }
-
-    /// Returns the flows under SNOOP.
-    pub fn flows(&self) -> Vec<pep::FlowStatus> {
-        self.own
-            .transit
-            .snoop()
-            .map_or_else(Vec::new, |snoop| snoop.flows().collect())
-    }
-
-    /// Returns the streams that IKE SAs use. Any other stream is obsolete, or not yet in use.
-    pub fn streams(&self) -> impl Iterator<Item = model::Path> {
-        self.ike.streams()
-    }
-
-    /// Returns the counters of the data plane.
-    pub fn esp_counters(&self) -> esp::Counters {
-        self.plane.counters()
-    }
-
-    /// Returns the name of the peer whose IKE SA a message belongs to, if the peer is known. The
-    /// message, sent or received, is not necessarily authentic.
-    pub fn peer_of(&self, message: &[u8]) -> Option<&str> {
-        self.ike.peer_of(message)
-    }
-
-    /// Returns the paths of the tunnels that are up, and those that they could take.
-    pub fn paths(&self) -> Vec<PathsStatus> {
-        self.own.tunnels.paths(&self.ike)
-    }
-
-    /// Returns the counters of key migration.
-    pub const fn migrations(&self) -> &MigrationCounters {
-        self.own.licensing.migrations()
-    }
-
-    /// Returns the counters of the IKE engine.
-    pub fn ike_counters(&self) -> &ike::Counters {
-        self.ike.counters()
-    }
-
-    /// Returns the counters of the licensed node.
-    pub fn transit_counters(&self) -> &TransitCounters {
-        self.own.transit.counters()
-    }
-
-    /// Returns the counters of SNOOP, if it is on.
-    pub fn snoop_counters(&self) -> Option<&pep::Counters> {
-        self.own.transit.snoop().map(pep::Snoop::counters)
     }
 
     fn peer_status(&self, peer: &Peer, children: Vec<ChildStatus>) -> Option<PeerStatus> {
@@ -205,11 +122,14 @@ impl Node {
 
     fn child_status(&self, id: ChildSaId, child: &Child) -> ChildStatus {
         let seen = self.plane.observed(id);
+        let limit = self.own.path_mtus.limit(id);
         let is_slot = is_slot(child.status.name.as_deref());
         ChildStatus {
             waiting: is_slot && self.own.licensing.sent_on(&child.peer) != Some(id),
             heard: seen.heard,
-            path_mtu_origin: self.path_mtu_origin(child.status.path),
+            path_mtu: limit.map(|limit| limit.outside),
+            path_mtu_origin: self.own.path_mtus.origin(child.status.path),
+            mtu: limit.map(|limit| limit.inside),
             received: seen.traffic.opened,
             sent: seen.traffic.sealed,
             ..child.status.clone()

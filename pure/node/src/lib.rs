@@ -36,12 +36,13 @@
 //! The engines do not know each other. `ike` announces child SAs and grants as events. `node` turns
 //! them into `esp` SAs, into views of the licensed node and into KEY_DISTRIBUTE requests.
 //!
-//! Four owners hold the state: `tunnels`, `licensing`, `transit` and `mobile_ip`. None of them
-//! knows the node. An owner reads the engines, and leaves commands and events in its `Turn`
+//! Five owners hold the state: `tunnels`, `licensing`, `transit`, `mobile_ip` and `path_mtu`. None
+//! of them knows the node. An owner reads the engines, and leaves commands and events in its `Turn`
 //! (`effects.rs`). `dispatch.rs` carries them out at once, in their order. It alone polls the
 //! events of the engines, in `drain`.
 
 mod cause;
+mod commands;
 mod config;
 mod dispatch;
 mod effects;
@@ -54,7 +55,6 @@ mod node;
 mod owners;
 mod path_mtu;
 mod plane;
-mod reconfigure;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -62,6 +62,7 @@ mod transit;
 mod tunnels;
 
 pub use cause::{Cause, NoKeys};
+pub use commands::{CannotReauthenticate, CannotRedirect, CannotRekey, Rekey};
 pub use config::{
     Action, Addressing, ChildPolicy, Config, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes,
     Patience, Peer, PeerTerms, Policy, Pool, Ppk, Role, Signer, SnoopConfig, Stance, Tcp,
@@ -79,7 +80,7 @@ pub use licensing::grants::GrantState;
 pub use licensing::migration::MigrationCounters;
 pub use licensing::places::{Handover, Places};
 pub use mobility::{Candidate, Standing, Way};
-pub use node::{CannotReauthenticate, CannotRedirect, CannotRekey, Node, Rekey};
+pub use node::Node;
 pub use path_mtu::{Discovery, Origin, ProbeCounts};
 pub use pep::{FlowStatus, Side};
 pub use status::{ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerState, PeerStatus, SILENT};

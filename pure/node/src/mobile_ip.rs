@@ -1,20 +1,17 @@
 //! Mobile IPv4 (RFC 5944): one of its three engines, if the configuration asks for one.
 //!
 //! IPsec tunnels run between permanent addresses, inside the tunnels of Mobile IP, so a move does
-//! not affect them. Other modules use the events: `dispatch.rs` retransmits requests when a route
-//! appears, `placement.rs` tracks the location of mobile nodes, and `migration.rs` sends tokens
+//! not affect them. Other modules use the events: the IKE engine retransmits requests when a
+//! route appears, `placement.rs` tracks the location of mobile nodes, and `migration.rs` sends tokens
 //! along with registration requests.
 
-mod host;
 mod part;
 
 pub(crate) use part::MobileIp;
 
 use crate::tunnels::desired::Refused;
-use model::{Instant, TrafficSelector};
-use part::Engine;
+use model::Instant;
 use std::net::Ipv4Addr;
-use wire::ecn::Ecn;
 
 pub use mobility::mobile_ip::{
     Algorithm, Arrival, Association, Attachment, Dropped, Enclosed, Envelope, ForeignAgentConfig,

@@ -1,70 +1,36 @@
 //! The composition: commands, inputs and outputs. `dispatch.rs` joins the engines and the owners.
 
-use crate::config::{Config, Peer, Policy, Role};
+use crate::config::{Config, Inside, Peer, spd};
+use crate::inspect::View;
 use crate::licensing::Licensing;
-use crate::mobile_ip::MobileIp;
+use crate::licensing::migration::MigrationCounters;
+use crate::mobile_ip::{
+    self, Arrival, Envelope, Keepalives, MobileIp, NtpTime, Remote, Station, TakenOut,
+};
 use crate::owners::Owners;
 use crate::path_mtu::PathMtus;
 use crate::plane::Plane;
-use crate::transit::Transit;
-use crate::tunnels::desired::UnknownPeer;
+use crate::status::{CsaStatus, HeldGrant, PeerStatus};
+use crate::transit::{Transit, TransitCounters};
+use crate::tunnels::desired::{Refused, UnknownPeer};
 use crate::tunnels::level::NoLevel;
-use crate::tunnels::moving::CannotMove;
+use crate::tunnels::moving::{CannotMove, PathsStatus};
 use crate::tunnels::outside::Outside;
 use crate::tunnels::{TunnelConfig, Tunnels};
-use crate::{Event, Side, Verdict};
+use crate::{
+    CannotReauthenticate, CannotRedirect, CannotRekey, Event, ProbeCounts, Rekey, Side, Verdict,
+};
 use crypto::{Rng, UnixTime};
-use esp::{Command, Packet, Sink, Spd, WorkerHandle};
+use esp::{Command, Packet, Sink, WorkerHandle};
 use ike::{Sender, UnknownChild};
 use mobility::Way;
-use model::{CsaId, Deadline, IkeSaId, Instant, Lease, LeaseChange, Path, Signal, Transmit};
+use model::{
+    CsaId, Deadline, IkeSaId, Instant, Lease, LeaseChange, Path, Signal, TrafficSelector, Transmit,
+};
 use std::collections::VecDeque;
-use std::net::IpAddr;
-
-/// The SAs that [`Node::rekey`] renews.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rekey {
-    /// The child SAs, which carry the traffic.
-    Children,
-    /// The IKE SA.
-    Ike,
-}
-
-/// The reason why a rekey is not possible.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CannotRekey {
-    /// The peer is not configured.
-    #[error("the configuration has no such peer")]
-    UnknownPeer,
-    /// The IKE SA is not up.
-    #[error("the peer is not up")]
-    NotUp,
-    /// The peer is a licensed node or a gateway of ours, without child SAs.
-    #[error("the peer has no tunnel, only an IKE SA")]
-    NoChild,
-}
-
-/// The reason why a re-authentication is not possible.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CannotReauthenticate {
-    /// The peer is not configured.
-    #[error(transparent)]
-    UnknownPeer(#[from] UnknownPeer),
-    /// The IKE engine cannot re-authenticate the SA.
-    #[error(transparent)]
-    Ike(#[from] ike::CannotReauthenticate),
-}
-
-/// The reason why a redirection is not possible.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CannotRedirect {
-    /// The peer is not configured.
-    #[error(transparent)]
-    UnknownPeer(#[from] UnknownPeer),
-    /// The IKE engine cannot redirect the peer.
-    #[error(transparent)]
-    Ike(#[from] ike::CannotRedirect),
-}
+use std::net::{IpAddr, Ipv4Addr};
+use wire::ecn::Ecn;
+use wire::quoted::Quoted;
 
 /// A host in all of its roles. The crate's documentation explains how to drive it.
 pub struct Node {
@@ -72,7 +38,7 @@ pub struct Node {
     pub(crate) ike: ike::Engine,
     pub(crate) plane: Plane,
     pub(crate) own: Owners,
-    pub(crate) path_mtus: PathMtus,
+    pub(crate) rng: Rng,
     pub(crate) transmits: VecDeque<Transmit>,
     pub(crate) events: VecDeque<Event>,
 }
@@ -98,7 +64,6 @@ impl Node {
         let mut node = Self {
             ike: ike::Engine::new(ike_config, rng.array(), now),
             plane,
-            path_mtus: PathMtus::new(config.path_mtu),
             own: Owners {
                 tunnels,
                 licensing: Licensing::new(config.grant_lifetime, config.places, config.neighbours),
@@ -106,8 +71,9 @@ impl Node {
                 mobile_ip: config
                     .mobile_ip
                     .map(|config| MobileIp::new(config, &mut rng, now)),
-                rng,
+                path_mtus: PathMtus::new(config.path_mtu),
             },
+            rng,
             transmits: VecDeque::new(),
             events: VecDeque::new(),
         };
@@ -361,12 +327,14 @@ impl Node {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.turn(now, |own, turn| own.tunnels.tell_liveness(turn));
         let silent = self.turn(now, |own, turn| own.tunnels.break_silences(turn));
-        self.doubt_paths(&silent, now);
+        self.path_mtus(now, |path_mtus, sas, turn| {
+            path_mtus.doubt(&silent, sas, turn);
+        });
         self.turn(now, |own, turn| own.tunnels.tell_unanswered(turn));
         self.ike.handle_timeout(now);
         self.turn(now, |own, turn| own.tunnels.handle_timeout(turn));
         self.own.licensing.handle_timeout(now);
-        self.forget_path_mtus(now);
+        self.path_mtus(now, PathMtus::handle_timeout);
         if let Some(mobile_ip) = &mut self.own.mobile_ip {
             mobile_ip.handle_timeout(now);
         }
@@ -426,7 +394,141 @@ impl Node {
                 sink.transmit(packet, path);
             }
         }
-        self.send_probes(packet, sink);
+        self.own.path_mtus.send_probes(&self.plane, packet, sink);
+    }
+
+    // Inputs of path MTU discovery.
+
+    /// Handles a router's report that a packet was too long. It changes nothing unless it quotes a
+    /// recent packet of an SA on its path.
+    pub fn handle_too_big(&mut self, report: Quoted, now: Instant) {
+        self.path_mtus(now, |path_mtus, sas, turn| {
+            path_mtus.handle_too_big(report, sas, turn);
+        });
+    }
+
+    /// Handles the MTU of the interface by which a path leaves, after a packet was too long for it
+    /// or after [`Node::poll_path_mtu`].
+    pub fn handle_interface_mtu(&mut self, path: Path, mtu: u16, now: Instant) {
+        self.path_mtus(now, |path_mtus, sas, turn| {
+            path_mtus.handle_interface(path, mtu, sas, turn);
+        });
+    }
+
+    /// Has the system asked again for the MTUs of all paths: interfaces or routes have changed.
+    pub fn remeasure_paths(&mut self) {
+        self.own.path_mtus.remeasure();
+    }
+
+    /// Reports that the system's path MTU for a Mobile IP tunnel is implausibly small. The value is
+    /// counted and reported once in ten minutes, for as long as the system remembers it.
+    pub fn disbelieve_path_mtu(&mut self, path: Path, mtu: u16, now: Instant) {
+        self.path_mtus(now, |path_mtus, _, turn| {
+            path_mtus.disbelieve(path, mtu, turn);
+        });
+    }
+
+    // Commands and inputs of Mobile IP.
+
+    /// Sets the time of day, which proves that registrations and tokens are recent.
+    pub fn set_time_of_day(&mut self, time: NtpTime, now: Instant) {
+        self.own.licensing.migration().set_time(time, now);
+        if let Some(mobile_ip) = &mut self.own.mobile_ip {
+            mobile_ip.set_time(time, now);
+        }
+    }
+
+    /// Ends all registrations of a mobile node; [`mobile_ip::MobileEvent::Deregistered`] follows. Returns
+    /// false if there is nothing to wait for.
+    pub fn deregister(&mut self, now: Instant) -> bool {
+        let mobile_ip = self.own.mobile_ip.as_mut();
+        let waits = mobile_ip.is_some_and(|mobile_ip| mobile_ip.deregister(now));
+        self.drain(now);
+        waits
+    }
+
+    /// Sets the addresses that a foreign agent's host needs itself, apart from those of its peers:
+    /// its own, the networks of its interfaces, next hops and name servers. A visitor cannot have a
+    /// home address among them.
+    pub fn set_reserved(&mut self, reserved: Vec<TrafficSelector>, now: Instant) {
+        if let Some(mobile_ip) = &mut self.own.mobile_ip {
+            mobile_ip.set_reserved(reserved, &self.ike);
+        }
+        self.drain(now);
+    }
+
+    /// Handles an ICMP message from a station of a link, received on an interface of Mobile IP: an
+    /// agent advertisement or solicitation.
+    pub fn handle_discovery(
+        &mut self,
+        interface: u32,
+        source: Ipv4Addr,
+        station: Station,
+        octets: &[u8],
+        now: Instant,
+    ) {
+        if let Some(mobile_ip) = &mut self.own.mobile_ip {
+            mobile_ip.handle_discovery(interface, source, station, octets, now);
+        }
+        self.drain(now);
+    }
+
+    /// Handles a routed UDP datagram to an agent: for port 434, or an answer to a message from
+    /// another port.
+    pub fn handle_registration(&mut self, arrival: &Arrival, octets: &[u8], now: Instant) {
+        if let Some(mobile_ip) = &mut self.own.mobile_ip {
+            mobile_ip.handle_registration(arrival, octets, now);
+        }
+        self.drain(now);
+    }
+
+    /// Handles a UDP datagram from a station of a link: from an agent to a mobile node, or from a
+    /// visitor to a foreign agent. Messages of agents are not accepted there.
+    pub fn handle_nearby(
+        &mut self,
+        arrival: &Arrival,
+        station: Station,
+        octets: &[u8],
+        now: Instant,
+    ) {
+        if let Some(mobile_ip) = &mut self.own.mobile_ip {
+            mobile_ip.handle_nearby(arrival, station, octets, now);
+        }
+        self.drain(now);
+    }
+
+    /// Records that an interface of a mobile node works or does not work any more.
+    pub fn handle_link(&mut self, interface: u32, works: bool, now: Instant) {
+        if let Some(mobile_ip) = &mut self.own.mobile_ip {
+            mobile_ip.handle_link(interface, works, now);
+        }
+        self.drain(now);
+    }
+
+    /// Encapsulates a datagram into the tunnels of a home or foreign agent. Calls `each` with every
+    /// header to send it with. A dropped datagram is counted.
+    pub fn encapsulate(&mut self, datagram: &[u8], each: impl FnMut(Envelope), now: Instant) {
+        if let Some(mobile_ip) = &mut self.own.mobile_ip {
+            mobile_ip.encapsulate(datagram, each, now);
+        }
+    }
+
+    /// Decapsulates a packet from the other end of a tunnel. Returns the datagram if it may leave
+    /// the tunnel, with the header to forward it with, if there is one. For UDP encapsulation
+    /// `octets` is the whole payload, which begins with [`crate::mobile_ip::message::TUNNEL_DATA`].
+    pub fn decapsulate<'a>(
+        &mut self,
+        from: Remote,
+        ecn: Ecn,
+        octets: &'a mut [u8],
+        now: Instant,
+    ) -> Option<TakenOut<'a>> {
+        let mobile_ip = self.own.mobile_ip.as_mut()?;
+        let taken = mobile_ip.decapsulate(from, ecn, octets, now).ok()?;
+        if taken.is_none() {
+            self.drain(now);
+        }
+        taken
     }
 
     // Outputs.
@@ -448,6 +550,17 @@ impl Node {
         self.own.transit.poll_resend()
     }
 
+    /// Returns the next path whose interface the system should be asked for: its MTU goes to
+    /// [`Node::handle_interface_mtu`].
+    pub fn poll_path_mtu(&mut self) -> Option<Path> {
+        self.own.path_mtus.poll_wanted()
+    }
+
+    /// Returns the next registration message of Mobile IP to send.
+    pub fn poll_registration(&mut self) -> Option<mobile_ip::Transmit> {
+        self.own.mobile_ip.as_mut()?.poll_transmit()
+    }
+
     /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
@@ -465,10 +578,160 @@ impl Node {
             self.own.licensing.poll_timeout(),
             self.own.transit.poll_timeout(),
             self.own.mobile_ip.as_ref().and_then(MobileIp::poll_timeout),
-            self.path_mtus.poll_timeout(),
+            self.own.path_mtus.poll_timeout(),
             reports,
         ];
         engines.into_iter().flatten().min()
+    }
+
+    // Status.
+
+    fn view(&self) -> View<'_> {
+        View {
+            own: &self.own,
+            ike: &self.ike,
+            plane: &self.plane,
+        }
+    }
+
+    /// Returns the status of every configured peer, in the order of the configuration.
+    pub fn peers(&self) -> Vec<PeerStatus> {
+        self.view().peers()
+    }
+
+    /// Returns the status of the peer with a name, without visiting others.
+    pub fn peer_named(&self, name: &str) -> Option<PeerStatus> {
+        self.view().peer_named(name)
+    }
+
+    /// Returns the composite SAs of this endpoint.
+    pub fn composite_sas(&self) -> Vec<CsaStatus> {
+        self.view().composite_sas()
+    }
+
+    /// Returns true if any child SA is up.
+    pub fn has_tunnel(&self) -> bool {
+        !self.own.tunnels.children().is_empty()
+    }
+
+    /// Returns the last refusal of an unknown peer.
+    pub const fn refused_stranger(&self) -> Option<&Refused> {
+        self.own.tunnels.stranger()
+    }
+
+    /// Returns the last attempt to establish an IKE SA with a peer.
+    pub fn attempt(&self, peer: &str) -> Option<ike::Attempt> {
+        self.ike.attempt(peer)
+    }
+
+    /// Returns the last attempt of an initiator that has not authenticated as any peer.
+    pub const fn stranger(&self) -> Option<&ike::Attempt> {
+        self.ike.stranger()
+    }
+
+    /// Returns the addresses and other settings that peers assign to us, with the names of the
+    /// peers.
+    pub fn inside(&self) -> impl Iterator<Item = &(String, Inside)> {
+        self.own.tunnels.assigned()
+    }
+
+    /// Returns every lease of our pools.
+    pub fn leases(&self) -> impl Iterator<Item = Lease> {
+        self.ike.leases()
+    }
+
+    /// Returns the grants that this licensed node holds.
+    pub fn held_grants(&self) -> Vec<HeldGrant> {
+        self.own.transit.held().collect()
+    }
+
+    /// Returns the flows under SNOOP.
+    pub fn flows(&self) -> Vec<pep::FlowStatus> {
+        self.own
+            .transit
+            .snoop()
+            .map_or_else(Vec::new, |snoop| snoop.flows().collect())
+    }
+
+    /// Returns the streams that IKE SAs use. Any other stream is obsolete, or not yet in use.
+    pub fn streams(&self) -> impl Iterator<Item = Path> {
+        self.ike.streams()
+    }
+
+    /// Returns the counters of the data plane.
+    pub fn esp_counters(&self) -> esp::Counters {
+        self.plane.counters()
+    }
+
+    /// Returns the name of the peer whose IKE SA a message belongs to, if the peer is known. The
+    /// message, sent or received, is not necessarily authentic.
+    pub fn peer_of(&self, message: &[u8]) -> Option<&str> {
+        self.ike.peer_of(message)
+    }
+
+    /// Returns the paths of the tunnels that are up, and those that they could take.
+    pub fn paths(&self) -> Vec<PathsStatus> {
+        self.own.tunnels.paths(&self.ike)
+    }
+
+    /// Returns the counters of key migration.
+    pub const fn migrations(&self) -> &MigrationCounters {
+        self.own.licensing.migrations()
+    }
+
+    /// Returns the counters of the IKE engine.
+    pub fn ike_counters(&self) -> &ike::Counters {
+        self.ike.counters()
+    }
+
+    /// Returns the counters of the licensed node.
+    pub fn transit_counters(&self) -> &TransitCounters {
+        self.own.transit.counters()
+    }
+
+    /// Returns the counters of SNOOP, if it is on.
+    pub fn snoop_counters(&self) -> Option<&pep::Counters> {
+        self.own.transit.snoop().map(pep::Snoop::counters)
+    }
+
+    /// Returns the counters of probes.
+    pub const fn probe_counts(&self) -> ProbeCounts {
+        self.own.path_mtus.counts()
+    }
+
+    /// Returns the number of implausible and refuted reports of path MTUs.
+    pub const fn disbelieved_path_mtus(&self) -> u64 {
+        self.own.path_mtus.disbelieved()
+    }
+
+    /// Returns the status of Mobile IPv4, with the latest refusal or failure; `None` without a
+    /// role.
+    pub fn mobile_ip(&self) -> Option<(mobile_ip::Status, Option<&Refused>)> {
+        let mobile_ip = self.own.mobile_ip.as_ref()?;
+        Some((mobile_ip.status(), mobile_ip.refusal()))
+    }
+
+    /// Returns the numbers of packets encapsulated (counting each copy), decapsulated, and
+    /// forwarded for visitors that have left.
+    pub fn tunnelled(&self) -> Option<(u64, u64, u64)> {
+        self.own.mobile_ip.as_ref()?.tunnelled()
+    }
+
+    /// Returns the counters of keepalives in UDP tunnels.
+    pub fn keepalives(&self) -> Option<Keepalives> {
+        self.own.mobile_ip.as_ref()?.keepalives()
+    }
+
+    /// Returns the numbers of dropped messages and packets of Mobile IP, by the label of the
+    /// reason. Some labels occur for both.
+    pub fn mobile_ip_drops(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let mobile_ip = self.own.mobile_ip.iter();
+        mobile_ip.flat_map(MobileIp::drops)
+    }
+
+    /// Returns the number of accepted registrations and the numbers of denied ones by code.
+    pub fn registrations(&self) -> Option<(u64, impl Iterator<Item = (u8, u64)>)> {
+        Some(self.own.mobile_ip.as_ref()?.registrations())
     }
 
     // Internals.
@@ -517,21 +780,4 @@ impl Node {
             true => self.events.push_back(Event::WaysWanted { of: None }),
         }
     }
-}
-
-/// Builds the policy database from the host's policies and the selectors of its peers.
-pub(crate) fn spd(policies: Vec<Policy>, peers: &[Peer]) -> Spd {
-    Spd::new(policies, peers.iter().flat_map(protected).collect())
-}
-
-/// Returns the selectors that must never leave unencrypted, even while the peer is down.
-fn protected(peer: &Peer) -> impl Iterator<Item = (String, esp::Protected)> {
-    let first = match &peer.role {
-        Role::Vpn { local, remote, .. } => Some((local.clone(), remote.clone())),
-        Role::Licensed | Role::Gateway | Role::Neighbour => None,
-    };
-    let others = peer.children.iter();
-    let others = others.map(|child| (child.local.clone().into(), child.remote.clone().into()));
-    let all = first.into_iter().chain(others);
-    all.map(|(local, remote)| (peer.name.clone(), esp::Protected { local, remote }))
 }

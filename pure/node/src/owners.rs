@@ -1,23 +1,44 @@
 //! The owners of a node's state. None of them knows the node.
 
+use crate::Event;
 use crate::effects::Turn;
 use crate::licensing::Licensing;
 use crate::mobile_ip::MobileIp;
+use crate::path_mtu::{ChildSas, PathMtus};
 use crate::transit::Transit;
 use crate::tunnels::Tunnels;
-use crypto::Rng;
 use model::IkeSaId;
 
-/// The owners, and the randomness that they share.
+/// The owners.
 pub(crate) struct Owners {
     pub tunnels: Tunnels,
     pub licensing: Licensing,
     pub transit: Transit,
     pub mobile_ip: Option<MobileIp>,
-    pub rng: Rng,
+    pub path_mtus: PathMtus,
 }
 
 impl Owners {
+    /// Returns the owner of path MTUs, and the child SAs that it reads.
+    pub const fn path_mtus(&mut self) -> (&mut PathMtus, ChildSas<'_>) {
+        let sas = ChildSas {
+            tunnels: &self.tunnels,
+            licensing: &self.licensing,
+        };
+        (&mut self.path_mtus, sas)
+    }
+
+    /// Passes on an event of Mobile IP. Returns true if there was one.
+    pub fn note_mobile_ip(&mut self, turn: &mut Turn<'_>) -> bool {
+        let part = self.mobile_ip.as_mut();
+        let Some(event) = part.and_then(|part| part.poll_event(turn)) else {
+            return false;
+        };
+        self.licensing.note_mobile_ip(&event);
+        turn.add(Event::MobileIp(event));
+        true
+    }
+
     /// Has an IKE SA take the place of another with the same peer: everything goes by it, except
     /// the old SA's children and grants. Those stay until the old SA is down.
     pub fn go_by(&mut self, old: IkeSaId, sa: IkeSaId, peer: &str, turn: &mut Turn<'_>) {
@@ -31,8 +52,7 @@ impl Owners {
         let Some(mobile_ip) = &mut self.mobile_ip else {
             return false;
         };
-        self.licensing
-            .migrate(mobile_ip, &self.tunnels, &mut self.rng, turn)
+        self.licensing.migrate(mobile_ip, &self.tunnels, turn)
     }
 
     /// Follows the tunnels that may have moved. Returns true if there was any.

@@ -14,7 +14,7 @@ use crate::config::Role;
 use crate::effects::{Effect, IkeCommand, Turn};
 use crate::tunnels::Tunnels;
 use crate::{Cause, Ending, Event};
-use crypto::{Rng, Secret};
+use crypto::Secret;
 use esp::Command;
 use ike::is_slot;
 use model::{ChildSa, ChildSaId, CsaId, Deadline, Grant, Identity, IkeSaId, Instant, Licence};
@@ -69,10 +69,10 @@ impl Distribution {
         onward: Vec<Licence>,
         old: Option<ChildSaId>,
         nodes: &[(String, Identity)],
-        rng: &mut Rng,
-        now: Instant,
+        turn: &mut Turn<'_>,
     ) {
-        self.grants.enter(child, onward, old, nodes, rng, now);
+        let now = turn.now;
+        self.grants.enter(child, onward, old, nodes, turn.rng, now);
     }
 
     /// Reports the licences of a child SA, if it has any.

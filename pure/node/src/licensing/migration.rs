@@ -26,7 +26,7 @@ use crate::mobile_ip::{Attachment, NtpTime, Station};
 use crate::transit::{Transit, both_spis, readable};
 use crate::tunnels::Tunnels;
 use crate::{Cause, Event, HeldGrant, NoKeys};
-use crypto::{Rng, Secret};
+use crypto::Secret;
 use ike::{KeyRefusal, is_signed, sign_token, token_key};
 use model::{
     ChildSaId, CsaId, Grant, Identity, IkeSaId, Instant, Right, Zone, ZoneId, most_crowded,
@@ -225,10 +225,9 @@ impl Migration {
         csa: &Csa,
         child: ChildSaId,
         asker: &Identity,
-        rng: &mut Rng,
         turn: &mut Turn<'_>,
     ) -> Option<Given> {
-        let token = self.token(csa, asker, rng, turn)?;
+        let token = self.token(csa, asker, turn)?;
         let (holder, octets) = (token.holder.clone(), token.encode());
         if octets.len() > Enclosure::LONGEST {
             let why = format!(
@@ -254,7 +253,7 @@ impl Migration {
     }
 
     /// Creates the token with which a node fetches the keys of a slot from the slot's own node.
-    fn token(&self, csa: &Csa, asker: &Identity, rng: &mut Rng, turn: &Turn<'_>) -> Option<Token> {
+    fn token(&self, csa: &Csa, asker: &Identity, turn: &mut Turn<'_>) -> Option<Token> {
         if csa.closed {
             return None;
         }
@@ -277,7 +276,7 @@ impl Migration {
         let key = token_key(csa.tokens.as_ref()?, &holder);
         let mut token = Token {
             spis,
-            nonce: rng.array(),
+            nonce: turn.rng.array(),
             expiry: seconds.wrapping_add(GOOD_FOR),
             zones,
             mac: [0; 16],

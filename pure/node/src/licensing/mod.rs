@@ -11,12 +11,12 @@ mod site;
 mod slots;
 
 use crate::Ending;
-use crate::config::Role;
+use crate::config::{Peer, Role};
 use crate::effects::Turn;
 use crate::event::TOKEN;
 use crate::mobile_ip::{self, Attachment, Enclosed, MobileIp};
 use crate::tunnels::Tunnels;
-use crypto::{Rng, Secret};
+use crypto::Secret;
 use distribution::Distribution;
 use grants::Grants;
 use ike::{Slot, is_slot};
@@ -77,14 +77,12 @@ impl Licensing {
         &mut self,
         child: &ChildSa<Secret>,
         old: Option<ChildSaId>,
-        rng: &mut Rng,
         turn: &mut Turn<'_>,
     ) -> Vec<(String, Identity)> {
         let name = child.name.as_deref();
         let nodes = self.receivers(child, turn.ike);
         let onward = self.onward(&child.peer, name, turn.ike);
-        self.distribution
-            .enter(child, onward, old, &nodes, rng, turn.now);
+        self.distribution.enter(child, onward, old, &nodes, turn);
         if is_slot(name) {
             self.placement.stir(&child.peer);
         }
@@ -198,11 +196,10 @@ impl Licensing {
         &mut self,
         mobile_ip: &mut MobileIp,
         tunnels: &Tunnels,
-        rng: &mut Rng,
         turn: &mut Turn<'_>,
     ) -> bool {
         if let Some(at) = mobile_ip.poll_asked() {
-            self.give_tokens(at, mobile_ip, tunnels, rng, turn);
+            self.give_tokens(at, mobile_ip, tunnels, turn);
             return true;
         }
         let Some(Enclosed { station, octets }) = mobile_ip.poll_enclosed() else {
@@ -219,7 +216,6 @@ impl Licensing {
         at: Attachment,
         mobile_ip: &mut MobileIp,
         tunnels: &Tunnels,
-        rng: &mut Rng,
         turn: &mut Turn<'_>,
     ) {
         let peers = self.placement.migrating();
@@ -231,7 +227,7 @@ impl Licensing {
                 let Some(csa) = self.distribution.grants().of(child) else {
                     continue;
                 };
-                let issued = self.migration.issue(at, csa, child, &asker, rng, turn);
+                let issued = self.migration.issue(at, csa, child, &asker, turn);
                 let Some(given) = issued else {
                     continue;
                 };
@@ -293,6 +289,19 @@ impl Licensing {
 
     // Configuration.
 
+    /// Removes licensed nodes that are no longer configured. Returns the peers whose packets they
+    /// could read.
+    pub fn dismiss(&mut self, gone: &[&Licensed], tunnels: &Tunnels) -> BTreeSet<String> {
+        let mut read = BTreeSet::new();
+        for (name, node) in gone {
+            let children = self.distribution.dismiss(name, node);
+            let all = tunnels.children();
+            let peers = children.iter().filter_map(|child| all.get(*child));
+            read.extend(peers.map(|child| child.peer.clone()));
+        }
+        read
+    }
+
     /// Applies the places, neighbours and lifetime of a changed configuration.
     pub fn relocate(
         &mut self,
@@ -348,6 +357,16 @@ impl Licensing {
     pub const fn migrations(&self) -> &migration::MigrationCounters {
         self.migration.counters()
     }
+}
+
+/// Name and identity of a licensed node.
+pub(crate) type Licensed = (String, Identity);
+
+/// Returns the licensed nodes among the peers.
+pub(crate) fn licensed(peers: &[Peer]) -> BTreeSet<Licensed> {
+    let nodes = peers.iter().filter(|peer| peer.role == Role::Licensed);
+    let named = nodes.map(|node| (node.name.clone(), node.identity.clone()));
+    named.collect()
 }
 
 /// Returns the licences of the nodes that may fetch keys from a slot's node.

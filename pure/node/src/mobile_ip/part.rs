@@ -1,34 +1,37 @@
-//! The engine for the host's role, and the status derived from it.
+//! The engine for the host's role: commands, inputs, outputs and status.
 
 use super::{Config, Event, Status, Stay};
+use crate::effects::{IkeCommand, Turn};
 use crate::tunnels::desired::Refused;
 use crypto::Rng;
 use mobility::mobile_ip::{
-    Arrival, Attachment, Counters, Dropped, Enclosed, ForeignAgent, ForeignEvent, HomeAgent,
-    MobileEvent, MobileNode, NtpTime, TunnelCounters, Visitor,
+    Arrival, Attachment, Counters, Dropped, Enclosed, Envelope, ForeignAgent, ForeignEvent,
+    HomeAgent, Keepalives, MobileEvent, MobileNode, NtpTime, Remote, Station, TakenOut, Transmit,
+    TunnelCounters, TunnelDrop, Visitor,
 };
 use model::{Deadline, Instant, TrafficSelector};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
+use wire::ecn::Ecn;
 
 /// A timeout does not replace a reported reason that is more recent than this.
 const FRESH: Duration = Duration::from_secs(60);
 
 /// The engine, and the latest refusal.
 pub(crate) struct MobileIp {
-    pub(super) engine: Engine,
-    pub(super) refusal: Option<Refused>,
+    engine: Engine,
+    refusal: Option<Refused>,
     /// Source of the message that is handled now.
     source: Option<SocketAddr>,
     /// Addresses that a foreign agent's host needs itself, apart from those of its peers.
-    pub(super) reserved: Vec<TrafficSelector>,
+    reserved: Vec<TrafficSelector>,
     /// Counters at the time of the latest refusal.
     seen: Counters,
     refused: Option<Refused>,
     has_time: bool,
 }
 
-pub(super) enum Engine {
+enum Engine {
     MobileNode(Box<MobileNode>),
     ForeignAgent(Box<ForeignAgent>),
     HomeAgent(Box<HomeAgent>),
@@ -59,7 +62,7 @@ impl MobileIp {
 
     /// Sets the time of day. A home agent follows it. A mobile node takes it once: later the time
     /// of its home agent takes precedence.
-    pub(super) fn set_time(&mut self, time: NtpTime, now: Instant) {
+    pub(crate) fn set_time(&mut self, time: NtpTime, now: Instant) {
         match &mut self.engine {
             Engine::HomeAgent(agent) => agent.set_wall_clock(time, now),
             Engine::MobileNode(node) if !self.has_time => node.set_wall_clock(time, now),
@@ -68,10 +71,128 @@ impl MobileIp {
         self.has_time = true;
     }
 
-    /// Returns the engine for a message, whose source names a refusal.
-    pub(super) fn hears(&mut self, arrival: &Arrival) -> &mut Engine {
+    /// Ends all registrations of a mobile node. Returns false if there is nothing to wait for.
+    pub(crate) fn deregister(&mut self, now: Instant) -> bool {
+        let Engine::MobileNode(node) = &mut self.engine else {
+            return false;
+        };
+        node.deregister(now);
+        true
+    }
+
+    /// Sets the addresses that a foreign agent's host needs itself, apart from those of its peers.
+    pub(crate) fn set_reserved(&mut self, reserved: Vec<TrafficSelector>, ike: &ike::Engine) {
+        self.reserved = reserved;
+        self.reserve(ike);
+    }
+
+    /// Sets the reserved addresses again, because the peers may have changed.
+    pub(crate) fn reserve(&mut self, ike: &ike::Engine) {
+        if let Engine::ForeignAgent(agent) = &mut self.engine {
+            let peers = ike.peers().iter().filter_map(|peer| peer.address);
+            let peers = peers.filter_map(|address| {
+                let bits = if address.is_ipv4() { 32 } else { 128 };
+                TrafficSelector::from_prefix(address, bits)
+            });
+            agent.set_reserved(self.reserved.iter().cloned().chain(peers).collect());
+        }
+    }
+
+    // Inputs.
+
+    /// Handles an ICMP message from a station of a link.
+    pub(crate) fn handle_discovery(
+        &mut self,
+        interface: u32,
+        source: Ipv4Addr,
+        station: Station,
+        octets: &[u8],
+        now: Instant,
+    ) {
+        match &mut self.engine {
+            Engine::MobileNode(node) => {
+                node.handle_advertisement(interface, source, station, octets, now);
+            }
+            Engine::ForeignAgent(agent) => agent.handle_solicitation(interface, octets, now),
+            Engine::HomeAgent(_) => {}
+        }
+    }
+
+    /// Handles a routed UDP datagram to an agent.
+    pub(crate) fn handle_registration(&mut self, arrival: &Arrival, octets: &[u8], now: Instant) {
         self.source = Some(arrival.source.into());
-        &mut self.engine
+        match &mut self.engine {
+            Engine::ForeignAgent(agent) => agent.handle_datagram(arrival, octets, now),
+            Engine::HomeAgent(agent) => agent.handle_datagram(arrival, octets, now),
+            Engine::MobileNode(_) => {}
+        }
+    }
+
+    /// Handles a UDP datagram from a station of a link.
+    pub(crate) fn handle_nearby(
+        &mut self,
+        arrival: &Arrival,
+        station: Station,
+        octets: &[u8],
+        now: Instant,
+    ) {
+        self.source = Some(arrival.source.into());
+        match &mut self.engine {
+            Engine::ForeignAgent(agent) => agent.handle_nearby(arrival, station, octets, now),
+            Engine::MobileNode(node) => {
+                let source = *arrival.source.ip();
+                node.handle_reply(arrival.interface, source, station, octets, now);
+            }
+            Engine::HomeAgent(_) => {}
+        }
+    }
+
+    /// Records that an interface of a mobile node works or does not work any more.
+    pub(crate) fn handle_link(&mut self, interface: u32, works: bool, now: Instant) {
+        if let Engine::MobileNode(node) = &mut self.engine {
+            match works {
+                true => node.interface_found(interface, now),
+                false => node.interface_lost(interface, now),
+            }
+        }
+    }
+
+    /// Encapsulates a datagram into the tunnels of an agent: see [`crate::Node::encapsulate`].
+    pub(crate) fn encapsulate(
+        &mut self,
+        datagram: &[u8],
+        mut each: impl FnMut(Envelope),
+        now: Instant,
+    ) {
+        match &mut self.engine {
+            Engine::ForeignAgent(agent) => {
+                if let Ok(envelope) = agent.tunnel().encapsulate(datagram, now) {
+                    each(envelope);
+                }
+            }
+            // The tunnel has already counted a dropped datagram.
+            Engine::HomeAgent(agent) => drop(agent.tunnel().encapsulate(datagram, each)),
+            Engine::MobileNode(_) => {}
+        }
+    }
+
+    /// Decapsulates a packet of a tunnel: see [`crate::Node::decapsulate`]. Returns `Ok(None)` for
+    /// a message that concerns the tunnel itself.
+    pub(crate) fn decapsulate<'a>(
+        &mut self,
+        from: Remote,
+        ecn: Ecn,
+        octets: &'a mut [u8],
+        now: Instant,
+    ) -> Result<Option<TakenOut<'a>>, TunnelDrop> {
+        match &mut self.engine {
+            Engine::ForeignAgent(agent) => agent.decapsulate(from, ecn, octets, now),
+            Engine::HomeAgent(agent) => {
+                let taken = agent.tunnel().decapsulate(from, ecn, octets);
+                taken.map(Some)
+            }
+            Engine::MobileNode(_) => Ok(None),
+        }
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
@@ -90,7 +211,28 @@ impl MobileIp {
         }
     }
 
-    pub(crate) fn poll_event(&mut self, now: Instant) -> Option<Event> {
+    // Outputs.
+
+    /// Returns the next registration message to send.
+    pub(crate) fn poll_transmit(&mut self) -> Option<Transmit> {
+        match &mut self.engine {
+            Engine::MobileNode(node) => node.poll_transmit(),
+            Engine::ForeignAgent(agent) => agent.poll_transmit(),
+            Engine::HomeAgent(agent) => agent.poll_transmit(),
+        }
+    }
+
+    /// Returns the next event.
+    pub(crate) fn poll_event(&mut self, turn: &mut Turn<'_>) -> Option<Event> {
+        let event = self.next_event(turn.now)?;
+        if let Event::MobileNode(MobileEvent::Route(Some(_))) = event {
+            // Not at once: the driver first has to install routes.
+            turn.add(IkeCommand::Hasten);
+        }
+        Some(event)
+    }
+
+    fn next_event(&mut self, now: Instant) -> Option<Event> {
         self.judge(now);
         if let Some(refused) = self.refused.take() {
             return Some(Event::Refused(refused));
@@ -214,7 +356,7 @@ impl MobileIp {
         }
     }
 
-    pub(super) const fn counters(&self) -> &Counters {
+    const fn counters(&self) -> &Counters {
         match &self.engine {
             Engine::MobileNode(node) => node.counters(),
             Engine::ForeignAgent(agent) => agent.counters(),
@@ -222,7 +364,7 @@ impl MobileIp {
         }
     }
 
-    pub(super) const fn tunnel_counters(&self) -> Option<&TunnelCounters> {
+    const fn tunnel_counters(&self) -> Option<&TunnelCounters> {
         match &self.engine {
             Engine::MobileNode(_) => None,
             Engine::ForeignAgent(agent) => Some(agent.tunnel_counters()),
@@ -230,7 +372,43 @@ impl MobileIp {
         }
     }
 
-    pub(super) fn status(&self) -> Status {
+    // Status.
+
+    /// Returns the latest refusal or failure.
+    pub(crate) const fn refusal(&self) -> Option<&Refused> {
+        self.refusal.as_ref()
+    }
+
+    /// Returns the numbers of packets encapsulated, decapsulated, and forwarded for visitors that
+    /// have left.
+    pub(crate) fn tunnelled(&self) -> Option<(u64, u64, u64)> {
+        let counters = self.tunnel_counters()?;
+        Some((counters.sent, counters.received, counters.forwarded))
+    }
+
+    /// Returns the counters of keepalives in UDP tunnels.
+    pub(crate) fn keepalives(&self) -> Option<Keepalives> {
+        Some(self.tunnel_counters()?.keepalives)
+    }
+
+    /// Returns the numbers of dropped messages and packets, by the label of the reason.
+    pub(crate) fn drops(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let messages = self.counters().dropped.iter();
+        let messages = messages.map(|(why, count)| (why.label(), *count));
+        let tunnel = self.tunnel_counters().into_iter();
+        let packets = tunnel.flat_map(|tunnel| &tunnel.dropped);
+        messages.chain(packets.map(|(why, count)| (why.label(), *count)))
+    }
+
+    /// Returns the number of accepted registrations and the numbers of denied ones by code.
+    pub(crate) fn registrations(&self) -> (u64, impl Iterator<Item = (u8, u64)>) {
+        let counters = self.counters();
+        let denied = counters.denied.iter();
+        let denied = denied.map(|(code, count)| (code.number(), *count));
+        (counters.accepted, denied)
+    }
+
+    pub(crate) fn status(&self) -> Status {
         match &self.engine {
             Engine::MobileNode(node) => Status::MobileNode {
                 home: node.config().home,

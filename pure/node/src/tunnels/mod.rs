@@ -4,6 +4,7 @@ pub(crate) mod children;
 mod cover;
 pub(crate) mod desired;
 pub(crate) mod initiations;
+mod keys;
 pub(crate) mod level;
 pub(crate) mod moving;
 pub(crate) mod outside;
@@ -13,14 +14,14 @@ mod succession;
 
 use crate::config::{Inside, Peer, Role};
 use crate::effects::{IkeCommand, Turn};
-use crate::keylog::{self, KeyLog};
-use crate::{Cause, Ending, Event};
+use crate::{Cause, Event};
 use children::{Child, Children};
 use cover::Cover;
 use crypto::Secret;
 use desired::{Entry, Peers, Refused, Retry, UnknownPeer};
 use ike::is_slot;
 use initiations::Initiations;
+use keys::KeyReports;
 use level::{Levels, NoLevel};
 use model::{ChildSa, ChildSaId, Deadline, IkeSaId, Instant, LevelChoice, Mode, Path, Signal};
 use moving::{CannotMove, Moving, PathsStatus};
@@ -48,8 +49,7 @@ pub(crate) struct Tunnels {
     /// Settings that peers assign to us, by IKE SA, with the names of the peers.
     assigned: BTreeMap<IkeSaId, (String, Inside)>,
     outside: Outside,
-    /// True to report the keys of new SAs.
-    key_log: bool,
+    keys: KeyReports,
     /// The last refusal of an unknown peer.
     stranger: Option<Refused>,
 }
@@ -84,7 +84,7 @@ impl Tunnels {
             rivals: Rivals::default(),
             assigned: BTreeMap::new(),
             outside,
-            key_log,
+            keys: KeyReports(key_log),
             stranger: None,
         };
         tunnels.cover.set(config.cover, std::iter::empty(), now);
@@ -223,7 +223,7 @@ impl Tunnels {
     pub fn ike_up(&mut self, sa: IkeSaId, peer: &str, turn: &mut Turn<'_>) -> bool {
         let is_new = self.established(peer).is_none();
         self.desired.up(peer, sa, turn.now);
-        self.log_ike_keys(sa, turn);
+        self.keys.ike(sa, turn);
         let name = peer.to_owned();
         turn.add(Event::PeerUp { peer: name });
         turn.check(peer);
@@ -238,7 +238,7 @@ impl Tunnels {
 
     /// Records a clone of an IKE SA, which does not carry any child SA yet.
     pub fn ike_cloned(&mut self, old: IkeSaId, sa: IkeSaId, peer: String, turn: &mut Turn<'_>) {
-        self.log_ike_keys(sa, turn);
+        self.keys.ike(sa, turn);
         if let Some(lent) = self.assigned.get(&old).cloned() {
             self.assigned.insert(sa, lent);
         }
@@ -348,7 +348,8 @@ impl Tunnels {
         let is_additional = child.resource.is_some_and(|number| number > 0);
         let waits = is_additional || is_slot(child.name.as_deref());
         if waits {
-            self.succession.begin(child.id, beside(child), turn.now);
+            self.succession
+                .begin(child.id, Heir::beside(child), turn.now);
         }
         !waits
     }
@@ -366,19 +367,10 @@ impl Tunnels {
         let heir = Heir {
             old: Some(old),
             anew: before.is_some_and(|before| before.ike != child.ike),
-            ..beside(child)
+            ..Heir::beside(child)
         };
         self.succession.begin(child.id, heir, turn.now);
         self.set_draining(old, true);
-    }
-
-    /// Reports the keys of a child SA, if the key log is on.
-    pub fn log_child_keys(&self, child: &ChildSa<Secret>, turn: &mut Turn<'_>) {
-        if self.key_log {
-            for line in keylog::esp_lines(child) {
-                turn.add(Event::KeyLog(KeyLog::Esp(line)));
-            }
-        }
     }
 
     /// Adds a child SA that is installed.
@@ -488,11 +480,6 @@ impl Tunnels {
     /// Returns the child SAs.
     pub const fn children(&self) -> &Children {
         &self.children
-    }
-
-    /// Returns a child SA, to change what is known of it.
-    pub fn child_mut(&mut self, id: ChildSaId) -> Option<&mut Child> {
-        self.children.get_mut(id)
     }
 
     /// Returns a peer's child SAs of one IKE SA.
@@ -659,28 +646,21 @@ impl Tunnels {
         self.cover.pop_ended()
     }
 
+    /// Returns the reports of keys.
+    pub const fn keys(&self) -> &KeyReports {
+        &self.keys
+    }
+
     /// Turns reports of keys on or off. Returns the reports of the established IKE SAs if they are
     /// on.
     pub fn set_key_log(&mut self, on: bool, ike: &ike::Engine) -> Vec<Event> {
-        self.key_log = on;
-        let established = self.desired.iter().filter(|_| on);
+        self.keys = KeyReports(on);
+        let established = self.desired.iter();
         let established = established.filter_map(|entry| entry.up_since.and(entry.sa));
         let mut established: Vec<_> = established.collect();
         established.sort_unstable();
         let keys = established.into_iter();
-        keys.filter_map(|sa| self.ike_keys(sa, ike)).collect()
-    }
-
-    /// Reports the keys of an IKE SA, if the key log is on.
-    pub fn log_ike_keys(&self, sa: IkeSaId, turn: &mut Turn<'_>) {
-        if let Some(keys) = self.ike_keys(sa, turn.ike) {
-            turn.add(keys);
-        }
-    }
-
-    fn ike_keys(&self, sa: IkeSaId, ike: &ike::Engine) -> Option<Event> {
-        let keys = ike.key_log(sa).filter(|_| self.key_log)?;
-        Some(Event::KeyLog(KeyLog::Ike(keylog::ike_line(&keys)?)))
+        keys.filter_map(|sa| self.keys.of_ike(sa, ike)).collect()
     }
 
     // Time.
@@ -737,26 +717,6 @@ impl Tunnels {
     /// Returns the settings that peers assign to us, with the names of the peers.
     pub fn assigned(&self) -> impl Iterator<Item = &(String, Inside)> {
         self.assigned.values()
-    }
-}
-
-/// Returns the reason for the end of the child SAs of an IKE SA that ended.
-pub(crate) fn ending(why: &ike::DownReason) -> Ending {
-    match why {
-        ike::DownReason::Reconfigured | ike::DownReason::Removed => Ending::Reconfigured,
-        ike::DownReason::LifetimeOver => Ending::LifetimeOver,
-        why => Ending::Down(why.clone().into()),
-    }
-}
-
-/// Returns the succession entry of an SA for traffic that others carry until it is ready.
-fn beside(child: &ChildSa<Secret>) -> Heir {
-    let agreement = child.agreement.as_ref();
-    Heir {
-        old: None,
-        ours: child.initiator,
-        anew: false,
-        licensed: agreement.is_some_and(|agreement| !agreement.licences.is_empty()),
     }
 }
 

@@ -17,7 +17,8 @@
 //! A child of a new IKE SA (RFC 7296 section 2.8.3) replaces the corresponding child of the old IKE
 //! SA. If the old IKE SA rekeys that child in the meantime, the new child replaces the latest one.
 
-use model::{ChildSaId, Deadline, Instant};
+use crypto::Secret;
+use model::{ChildSa, ChildSaId, Deadline, Instant};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -37,6 +38,19 @@ pub(crate) struct Heir {
     pub anew: bool,
     /// True if the agreement has licences.
     pub licensed: bool,
+}
+
+impl Heir {
+    /// Returns the entry of an SA for traffic that others carry until it is ready.
+    pub fn beside(child: &ChildSa<Secret>) -> Self {
+        let agreement = child.agreement.as_ref();
+        Self {
+            old: None,
+            ours: child.initiator,
+            anew: false,
+            licensed: agreement.is_some_and(|agreement| !agreement.licences.is_empty()),
+        }
+    }
 }
 
 /// The conditions that a new SA waits for.
