@@ -42,13 +42,6 @@ pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
             place.fault::<()>(what, fix);
         }
     }
-    if let (true, true, Some(place)) = (peer.features.mobike, peer.has_transport(), at(&["mobike"]))
-    {
-        place.fault::<()>(
-            "MOBIKE cannot move transport mode, which is bound to the outer addresses (RFC 4555 section 1.2)",
-            "write `mobike = \"off\"`, or `mode = \"beet\"`, which can move",
-        );
-    }
 }
 
 fn fault(peer: &Peer, terms: &Terms<'_>) -> Option<(String, String)> {

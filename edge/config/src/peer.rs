@@ -62,8 +62,7 @@ pub struct PeerTerms {
     /// `pfs`: true if each rekey of the tunnel has a key exchange of its own, provided that the
     /// peer does the same; with `kem`, also an additional key exchange. Default true.
     pub pfs: bool,
-    /// `mobike`, `clone`, `esn` and `nat`: what we offer the peer. Its `resources` follow from the
-    /// key below.
+    /// Optional features that we offer the peer. Their `resources` follow from the key below.
     pub features: Features,
     /// `resources`: number of child SAs for the same traffic, each with keys of its own, 1 to 64,
     /// provided that the peer also asks for several (RFC 9611). All packets of a flow use one of
@@ -200,9 +199,6 @@ impl Leak {
         [("never", Self::Never), ("stopped", Self::Stopped)];
 }
 
-/// The values of `mobike`.
-pub(crate) const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
-
 /// The values of `nat`: true if a NAT is forbidden.
 pub(crate) const NAT: [(&str, bool); 2] = [("allowed", false), ("forbidden", true)];
 
@@ -248,8 +244,7 @@ impl Peer {
         let children = table.named("child", |name, table| Child::read(name, table, &peer));
         is_whole &= children.is_some();
         peer.children = children.unwrap_or_default();
-        let mobike = table.optional("mobike", |value| value.choice(&SWITCH));
-        peer.features.mobike = mobike.unwrap_or(!peer.has_transport());
+        table.read_late(PEER, &mut peer);
         let is_dynamic = table.value("local").is_some_and(|value| is_dynamic(&value));
         if is_dynamic {
             peer.local = everything_like(&peer.remote).into();

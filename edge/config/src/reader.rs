@@ -232,11 +232,20 @@ impl<'a> Table<'a> {
                     read.is_some()
                 }
             },
-            Read::Together => {
+            Read::Together | Read::Late(_) => {
                 self.value(name);
                 true
             }
             Read::Part => true,
+        }
+    }
+
+    /// Reads the keys whose values depend on others, after these.
+    pub fn read_late<T>(&mut self, keys: &[Key<T>], into: &mut T) {
+        for key in keys {
+            if let Read::Late(read) = key.read {
+                read(self.value(key.name).as_ref(), into);
+            }
         }
     }
 

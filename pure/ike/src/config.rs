@@ -44,8 +44,8 @@ pub struct Config {
     /// UDP port that both ends move to after IKE_SA_INIT. Messages on this port carry the non-ESP
     /// marker.
     pub natt_port: u16,
-    /// Additional local addresses at which mobile peers can reach us, announced with MOBIKE (RFC
-    /// 4555 section 3.4).
+    /// Additional local addresses at which mobile peers can reach us, announced to them (RFC 4555
+    /// section 3.4).
     pub addresses: Vec<IpAddr>,
     /// Maximum size of an IP datagram that carries a message, in octets, at least 576. Longer
     /// messages are sent in fragments if the peer supports them too (RFC 7383). Zero disables IKE

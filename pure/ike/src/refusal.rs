@@ -10,7 +10,7 @@ use model::{Group, Identity, InnerAddresses, Kem, Licence, Mode, Suite};
 use std::net::{IpAddr, SocketAddr};
 use wire::ike::{NotifyType, RefusalCode};
 
-/// Reason not to follow a peer without MOBIKE to the source address of its message.
+/// Reason not to follow a peer to the source address of its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfollowed {
     /// The new address did not answer.

@@ -1,8 +1,8 @@
 //! Mobile IPv4 (RFC 5944): one of its three engines, if the configuration asks for one.
 //!
 //! IPsec tunnels run between permanent addresses, inside the tunnels of Mobile IP, so a move does
-//! not affect them. Other modules use the events: the IKE engine retransmits requests when a
-//! route appears, `placement.rs` tracks the location of mobile nodes, and `migration.rs` sends tokens
+//! not affect them. Other modules use the events: the IKE engine retransmits requests when a route
+//! appears, `placement.rs` tracks the location of mobile nodes, and `migration.rs` sends tokens
 //! along with registration requests.
 
 mod part;

@@ -438,8 +438,8 @@ impl Node {
         }
     }
 
-    /// Ends all registrations of a mobile node; [`mobile_ip::MobileEvent::Deregistered`] follows. Returns
-    /// false if there is nothing to wait for.
+    /// Ends all registrations of a mobile node; [`mobile_ip::MobileEvent::Deregistered`] follows.
+    /// Returns false if there is nothing to wait for.
     pub fn deregister(&mut self, now: Instant) -> bool {
         let mobile_ip = self.own.mobile_ip.as_mut();
         let waits = mobile_ip.is_some_and(|mobile_ip| mobile_ip.deregister(now));
@@ -586,7 +586,7 @@ impl Node {
 
     // Status.
 
-    fn view(&self) -> View<'_> {
+    const fn view(&self) -> View<'_> {
         View {
             own: &self.own,
             ike: &self.ike,

@@ -66,6 +66,9 @@ pub(crate) enum Read<T> {
     Required(Reader<T>),
     /// As `Required`, unless the table has the key of this name.
     Unless(&'static str, Reader<T>),
+    /// The value, or the default, depends on other keys: see
+    /// [`Table::read_late`](crate::reader::Table::read_late).
+    Late(fn(Option<&Value<'_>>, &mut T) -> Option<()>),
     /// The value depends on other keys, and the reader of the table reads it after the rows.
     Together,
     /// The key is a part of the value of another key, which has its own effect.

@@ -3,11 +3,15 @@
 use super::show::{any, list, or, secret, selectors, text, word};
 use super::{DAY, Effect, Key, Read, SECOND, put, small, time};
 use crate::mode::mode;
-use crate::peer::{NAT, SWITCH, selectors as selectors_of};
+use crate::peer::{NAT, selectors as selectors_of};
+use crate::reader::Value;
 use crate::ppk::ppk;
 use crate::tfc::{cover, tfc};
 use crate::{Addressing, Child, Leak, Peer, Ppk, Routing, Start, Tcp, peer};
 use model::MOST_RESOURCES;
+
+/// The values of `mobike`.
+const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
 
 /// The other keys of `[peer.NAME]`, without those of zones.
 pub(crate) const PEER: &[Key<Peer>] = &[
@@ -123,7 +127,7 @@ pub(crate) const PEER: &[Key<Peer>] = &[
             again",
         example: r#""off""#,
         effect: Effect::Anew,
-        read: Read::Together,
+        read: Read::Late(mobike),
         show: |peer| word(&SWITCH, &peer.features.mobike),
     },
     Key {
@@ -296,3 +300,16 @@ pub(crate) const CHILD: &[Key<Child>] = &[
         show: |child| text(child.pfs),
     },
 ];
+
+/// Reads `mobike`, which is on unless a child is in transport mode.
+fn mobike(value: Option<&Value<'_>>, peer: &mut Peer) -> Option<()> {
+    let switch = value.and_then(|value| value.choice(&SWITCH));
+    peer.features.mobike = switch.unwrap_or(!peer.has_transport());
+    match value {
+        Some(value) if peer.features.mobike && peer.has_transport() => value.fault(
+            "MOBIKE cannot move transport mode, which is bound to the outer addresses (RFC 4555 section 1.2)",
+            "write `mobike = \"off\"`, or `mode = \"beet\"`, which can move",
+        ),
+        _ => Some(()),
+    }
+}

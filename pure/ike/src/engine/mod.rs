@@ -38,7 +38,7 @@ use crate::sa::turn::{Beside, Context, Output, Turn};
 use crate::sa::{Sa, State};
 use crate::session::Session;
 use crate::spi;
-use crate::task::{follow, liveness, mobike, rekey_child, rekey_ike};
+use crate::task::{follow, liveness, rekey_child, rekey_ike};
 use crate::window::{Requests, Responses};
 use crypto::{Rng, UnixTime};
 use deadlines::Deadlines;
@@ -207,7 +207,7 @@ impl Engine {
     pub fn move_to(&mut self, sa: IkeSaId, path: Path, now: Instant) -> Result<(), CannotMove> {
         let mut moved = Err(CannotMove::NotUp);
         self.with_established(sa, now, |state, turn| {
-            moved = mobike::move_to(state, path, turn);
+            moved = established::move_to(state, path, turn);
         });
         moved
     }

@@ -223,7 +223,7 @@ impl Engine {
             nat: up.and(sa.core.nat),
             ppk: up.is_some_and(|up| up.keys.ppk),
             kems: up.map_or_else(Vec::new, |up| up.keys.kems.clone()),
-            moves: up.and_then(|up| Some(up.mobike.as_ref()?.decides)),
+            moves: up.and_then(|up| up.chooses_path()),
             windows: sa.core.windows(),
             since: up.map(|up| up.terms.contact.since),
             heard: up.map(|up| up.liveness.heard),

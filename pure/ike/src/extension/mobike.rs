@@ -8,19 +8,12 @@
 //! address can return it (section 3.7). `task/mobike.rs` implements the moves.
 
 use crate::exchange::{find_notify, notifies, notify};
-use crypto::{Rng, equal};
 use model::Path;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use wire::ike::{Message, NotifyType, Payload};
 
 /// Maximum number of a peer's addresses that are kept. The protocol has no bound.
 const MOST: usize = 8;
-
-/// Length of a COOKIE2 in octets (section 4.2.5).
-const COOKIE_LEN: std::ops::RangeInclusive<usize> = 8..=64;
-
-/// A COOKIE2 of ours, unpredictable.
-pub(crate) type Cookie = [u8; 16];
 
 /// MOBIKE state of an IKE SA, if both ends support MOBIKE.
 #[derive(Clone, Debug)]
@@ -132,29 +125,6 @@ pub(crate) const fn update() -> Payload {
     notify(NotifyType::UPDATE_SA_ADDRESSES, Vec::new())
 }
 
-/// Creates a cookie, and the payload that carries it.
-pub(crate) fn cookie(rng: &mut Rng) -> (Cookie, Payload) {
-    let cookie: Cookie = rng.array();
-    (cookie, cookie_payload(&cookie))
-}
-
-/// Returns the payload that carries a cookie.
-pub(crate) fn cookie_payload(cookie: &Cookie) -> Payload {
-    notify(NotifyType::COOKIE2, cookie.to_vec())
-}
-
-/// Returns the peer's own cookie unchanged.
-pub(crate) fn echo(request: &Message) -> Option<Payload> {
-    let theirs = find_notify(request, NotifyType::COOKIE2)?;
-    let allowed = COOKIE_LEN.contains(&theirs.data.len());
-    allowed.then(|| notify(NotifyType::COOKIE2, theirs.data.clone()))
-}
-
-/// Returns true if a response returns our cookie.
-pub(crate) fn is_returned(cookie: &Cookie, response: &Message) -> bool {
-    find_notify(response, NotifyType::COOKIE2).is_some_and(|theirs| equal(&theirs.data, cookie))
-}
-
 /// Returns the hash of our address and port as the peer sees them, from its response.
 pub(crate) fn seen_as(response: &Message) -> Option<Vec<u8>> {
     let destination = find_notify(response, NotifyType::NAT_DETECTION_DESTINATION_IP)?;
@@ -238,14 +208,6 @@ mod tests {
         assert_eq!(addresses(&message(listed.into())), None);
         let short = notify(NotifyType::ADDITIONAL_IP6_ADDRESS, vec![1; 4]);
         assert_eq!(addresses(&message(vec![short])), None);
-    }
-
-    #[test]
-    fn a_cookie_of_a_length_that_must_not_be_is_not_returned() {
-        let echoed = |len| echo(&message(vec![notify(NotifyType::COOKIE2, vec![7; len])]));
-        assert_eq!(echoed(8), Some(notify(NotifyType::COOKIE2, vec![7; 8])));
-        assert!(echoed(64).is_some());
-        assert_eq!((echoed(7), echoed(65)), (None, None));
     }
 
     #[test]

@@ -3,8 +3,7 @@
 //! TCP is not negotiated: the configuration says that a peer listens. "Implementations MUST favor
 //! using direct ESP or UDP encapsulation over TCP encapsulation whenever possible" (section 9), so
 //! TCP is used when a peer does not answer by UDP. The IKE SA is then initiated again, and stays on
-//! TCP unless MOBIKE moves it. `task/mobike.rs` implements these moves, and `mobility` chooses the
-//! path to try next.
+//! TCP unless a move of the tunnel takes it elsewhere: `mobility` chooses the path to try next.
 //!
 //! **A path names a connection.** An engine opens no socket. It sends on a TCP path whose local
 //! port it has drawn. The caller establishes the connection from that port if it does not exist.

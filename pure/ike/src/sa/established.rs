@@ -18,20 +18,16 @@ use crate::extension;
 use crate::extension::configuration::Inside;
 use crate::extension::contact::Contact;
 use crate::extension::mobike::Mobike;
-use crate::extension::{distribute, migration, nat, overlap, tcp};
+use crate::extension::{distribute, migration, nat, overlap, routability, tcp};
 use crate::keys::ProvedKeys;
+use crate::misuse::CannotMove;
 use crate::peer_table::PeerTable;
 use crate::refusal::Refusal;
-use crate::session::children::{Age, Children, Due, lifetimes};
-use crate::session::follow::Follow;
-use crate::session::grants::Grants;
-use crate::session::openings::Openings;
-use crate::session::queue::Queue;
-use crate::session::replacement::{Aside, Replacement};
+use crate::session::children::{Age, Due, lifetimes};
+use crate::session::replacement::Aside;
 use crate::session::successor::Successor;
 use crate::session::task::{Answer, Succession, Task, Then};
-use crate::session::upkeep::Upkeep;
-use crate::session::{Lifetime, Liveness, Session, Terms};
+use crate::session::{Lifetime, Session, Terms};
 use crate::task::liveness::Check;
 use crate::task::{
     child, clone, delete, follow, follow_up, grant, leave, licences, liveness, mobike, opening,
@@ -93,38 +89,29 @@ pub(crate) fn begin(
         .widen(turn.core.own_window(turn.ctx.config));
     let proof = reauth::age(beginning.counts_for, turn.core.initiator, turn);
     let lifetime = lifetimes(turn.core, turn.ctx.config).ike;
-    let mut session = Box::new(Session {
-        terms: Terms {
-            contact: Contact {
-                ours: turn.core.initiator,
-                began: turn.core.began,
-                since: turn.ctx.now,
-                initial: beginning.initial,
-                lowest_nonce: keys.lowest_nonce.clone(),
-            },
-            addresses: beginning.addresses,
-            chain: beginning.chain,
-            believed: turn.ctx.today,
-            private: beginning.private,
-            clones: beginning.clones,
-            resources: beginning.resources,
-            willing: beginning.willing,
+    let terms = Terms {
+        contact: Contact {
+            ours: turn.core.initiator,
+            began: turn.core.began,
+            since: turn.ctx.now,
+            initial: beginning.initial,
+            lowest_nonce: keys.lowest_nonce.clone(),
         },
-        keys,
-        mobike: beginning.mobike,
-        follow: Follow::begin(turn.core.path.remote.ip()),
-        children: Children::default(),
-        upkeep: Upkeep::default(),
-        openings: Openings::default(),
-        lifetime: Lifetime {
-            keys: Age::begin(lifetime, turn.ctx.config, turn.ctx.rng, turn.ctx.now),
-            proof,
-        },
-        replacement: Replacement::default(),
-        liveness: Liveness::begin(turn.ctx.now),
-        grants: Grants::default(),
-        queue: Queue::default(),
-    });
+        addresses: beginning.addresses,
+        chain: beginning.chain,
+        believed: turn.ctx.today,
+        private: beginning.private,
+        clones: beginning.clones,
+        resources: beginning.resources,
+        willing: beginning.willing,
+    };
+    let lifetime = Lifetime {
+        keys: Age::begin(lifetime, turn.ctx.config, turn.ctx.rng, turn.ctx.now),
+        proof,
+    };
+    let home = turn.core.path.remote.ip();
+    let mut session = Session::new(keys, terms, lifetime, home, turn.ctx.now);
+    session.mobike = beginning.mobike;
     turn.ctx
         .out
         .attempts
@@ -264,6 +251,15 @@ pub(crate) fn deadline(session: &Session, core: &Core, config: &PeerTable) -> Op
         .chain(follow::step_ends_at(session))
         .chain(mobike::silent_at(session, core))
         .min()
+}
+
+/// Moves the SA to another path.
+pub(crate) fn move_to(
+    session: &mut Session,
+    path: Path,
+    turn: &mut Turn<'_, '_>,
+) -> Result<(), CannotMove> {
+    mobike::move_to(session, path, turn)
 }
 
 /// Tests another path with the oldest outstanding request.
@@ -407,6 +403,9 @@ fn conclude(
         let why = Refusal::InformationRefused { notify };
         turn.ctx.refused(Some(turn.core.name()), why);
     }
+    if task.shows_our_address() {
+        mobike::note_seen(session, message, path, turn.core);
+    }
     task.conclude(&Answer { message, path }, session, turn)
 }
 
@@ -521,6 +520,7 @@ fn handle_informational(
     turn.core
         .overlap(overlap::announced(request), turn.ctx.config);
     let mut answer: Vec<_> = extension::delete::paired(deleted).into_iter().collect();
+    answer.extend(routability::echo(request));
     answer.extend(mobike::answer(&mut session, request, arrived, turn));
     session.respond(answer, arrived, turn);
     match (fatal, closes, childless) {

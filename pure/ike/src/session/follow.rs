@@ -43,9 +43,9 @@ impl Follow {
 
     /// Returns true if the next request is the question to a new address, for which all others
     /// wait.
-    pub(crate) fn is_to_ask(&self, mobike: bool) -> bool {
+    pub(crate) fn is_to_ask(&self, announced: bool) -> bool {
         self.check.as_ref().is_some_and(|following| {
-            following.is_waiting() && following.credit >= following.longest_question(mobike)
+            following.is_waiting() && following.credit >= following.longest_question(announced)
         })
     }
 
@@ -132,9 +132,10 @@ impl Following {
         }
     }
 
-    /// Returns the size of the longest check of the new address, in octets.
-    pub(crate) const fn longest_question(&self, mobike: bool) -> usize {
-        match mobike && self.packets.is_some() {
+    /// Returns the size of the longest check of the new address, in octets. It includes hashes if
+    /// moves are `announced`.
+    pub(crate) const fn longest_question(&self, announced: bool) -> usize {
+        match announced && self.packets.is_some() {
             true => QUESTION_WITH_HASHES,
             false => QUESTION,
         }

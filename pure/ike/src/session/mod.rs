@@ -35,6 +35,7 @@ use model::{InnerAddresses, Instant};
 use openings::Openings;
 use queue::Queue;
 use replacement::Replacement;
+use std::net::IpAddr;
 use std::time::Duration;
 use task::{Makes, Task, Then};
 use upkeep::Upkeep;
@@ -118,6 +119,30 @@ impl Liveness {
 }
 
 impl Session {
+    /// Begins without child SAs, grants and requests. `home` is the peer's address.
+    pub(crate) fn new(
+        keys: ProvedKeys,
+        terms: Terms,
+        lifetime: Lifetime,
+        home: IpAddr,
+        now: Instant,
+    ) -> Box<Self> {
+        Box::new(Self {
+            keys,
+            terms,
+            mobike: None,
+            follow: Follow::begin(home),
+            children: Children::default(),
+            upkeep: Upkeep::default(),
+            openings: Openings::default(),
+            lifetime,
+            replacement: Replacement::default(),
+            liveness: Liveness::begin(now),
+            grants: Grants::default(),
+            queue: Queue::default(),
+        })
+    }
+
     /// Queues a request, which is sent at the end of the turn.
     pub(crate) fn ask(&mut self, task: impl Task, turn: &mut Turn<'_, '_>) {
         // A check may be sent for ever, but not while another task waits for its answer.
@@ -177,9 +202,29 @@ impl Session {
         self.mobike.as_mut().filter(|mobike| mobike.decides)
     }
 
+    /// Returns true if we choose the path; `None` if the SA does not move, except where a NAT takes
+    /// the peer's messages.
+    pub(crate) fn chooses_path(&self) -> Option<bool> {
+        self.mobike.as_ref().map(|mobike| mobike.decides)
+    }
+
+    /// Returns true if moves of this SA are announced, so that "other messages" move nothing (RFC
+    /// 4555 section 3.8).
+    pub(crate) fn announces_moves(&self) -> bool {
+        self.chooses_path().is_some()
+    }
+
+    /// Has the path announced to the peer, if we choose it. If the peer does, no check of its path
+    /// is due any more.
+    pub(crate) const fn announce_path(&mut self) {
+        if let Some(mobike) = &mut self.mobike {
+            mobike.pending = mobike.decides;
+        }
+    }
+
     /// Returns true if the peer chooses the path of this SA, and needs time to find one.
     pub(crate) fn is_patient(&self) -> bool {
-        self.mobike.as_ref().is_some_and(|mobike| !mobike.decides)
+        self.chooses_path() == Some(false)
     }
 
     /// Returns true if a change of path requires a request, for which all others wait.
@@ -187,10 +232,15 @@ impl Session {
         self.mobike.as_ref().is_some_and(|mobike| mobike.pending)
     }
 
+    /// Returns true if a change of path is to be requested, or is not answered yet.
+    pub(crate) fn is_moving(&self) -> bool {
+        self.is_to_move() || self.queue.runs(|task| task.moves())
+    }
+
     /// Returns true if the next request is the question to a new address, for which all others
     /// wait.
     pub(crate) fn is_to_follow(&self) -> bool {
-        self.follow.is_to_ask(self.mobike.is_some())
+        self.follow.is_to_ask(self.announces_moves())
     }
 
     /// Returns true if another SA has replaced this one.

@@ -51,6 +51,16 @@ pub(crate) trait Task: Any + Send {
         false
     }
 
+    /// Returns true if the task moves the SA to another path, or checks the path of the peer.
+    fn moves(&self) -> bool {
+        false
+    }
+
+    /// Returns true if the answer shows our address as the peer sees it.
+    fn shows_our_address(&self) -> bool {
+        false
+    }
+
     /// Returns the IKE SA that the task creates.
     fn makes(&self) -> Option<Makes> {
         None

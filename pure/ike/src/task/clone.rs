@@ -13,7 +13,6 @@
 //! those that rekey or clone the IKE SA. During such an exchange it is refused, by both ends if two
 //! cross.
 
-use super::mobike::Move;
 use super::rekey_ike::{IkeRekey, conclude_successor};
 use super::{follow_up, liveness, mobike, rekey_ike, upkeep, window};
 use crate::allowed_suites::groups_of;
@@ -25,16 +24,11 @@ use crate::refusal::Refusal;
 use crate::sa::arrived::Arrived;
 use crate::sa::core::Core;
 use crate::sa::turn::{Context, Turn};
-use crate::session::children::{Age, Children, lifetimes};
-use crate::session::follow::Follow;
-use crate::session::grants::Grants;
-use crate::session::openings::Openings;
-use crate::session::queue::Queue;
-use crate::session::replacement::{Aside, Replacement};
+use crate::session::children::{Age, lifetimes};
+use crate::session::replacement::Aside;
 use crate::session::successor::{Purpose, Successor};
 use crate::session::task::{Makes, Task, Then};
-use crate::session::upkeep::Upkeep;
-use crate::session::{Lifetime, Liveness, Session};
+use crate::session::{Lifetime, Session};
 use model::Path;
 use std::time::Duration;
 use wire::ike::{Message, NotifyType};
@@ -47,9 +41,9 @@ pub(crate) fn is_possible(session: &Session) -> Result<(), CannotMove> {
     if session.children.are_fixed() {
         return Err(CannotMove::Transport);
     }
-    let mobike = session.mobike.as_ref().ok_or(CannotMove::NotAgreed)?;
+    let chooses_path = session.chooses_path().ok_or(CannotMove::NotAgreed)?;
     match (
-        mobike.decides && session.terms.contact.ours,
+        chooses_path && session.terms.contact.ours,
         session.terms.clones,
     ) {
         (false, _) => Err(CannotMove::NotOurs),
@@ -193,45 +187,24 @@ pub(crate) fn bear(
 /// SAs" (section 5.2).
 fn of(session: &Session, successor: Successor, turn: &mut Turn<'_, '_>) -> Box<Session> {
     let lifetime = lifetimes(turn.core, turn.ctx.config).ike;
-    let mut mobike = session.mobike.clone();
-    if let Some(mobike) = &mut mobike {
-        // A path that is being verified has to be verified on the clone too.
-        mobike.pending |= session.queue.running_of::<Move>().next().is_some();
-        mobike.silent = false;
-        mobike.count_anew();
-    }
-    Box::new(Session {
-        keys: successor.keys(&session.keys),
-        terms: session.terms.clone(),
-        mobike,
-        follow: Follow::begin(session.follow.home),
-        children: Children::default(),
-        upkeep: Upkeep::default(),
-        openings: Openings::default(),
-        lifetime: Lifetime {
-            keys: Age::begin(lifetime, turn.ctx.config, turn.ctx.rng, turn.ctx.now),
-            proof: session.lifetime.proof,
-        },
-        replacement: Replacement {
-            follows: Some(turn.core.id),
-            aside: Some(Aside::Theirs),
-            ..Replacement::default()
-        },
-        liveness: Liveness {
-            heard: turn.ctx.now,
-            heeds_from: session.liveness.heeds_from,
-            hint_pause: session.liveness.hint_pause,
-            is_doubtful: false,
-        },
-        grants: Grants::default(),
-        queue: Queue::default(),
-    })
+    let lifetime = Lifetime {
+        keys: Age::begin(lifetime, turn.ctx.config, turn.ctx.rng, turn.ctx.now),
+        proof: session.lifetime.proof,
+    };
+    let (keys, terms) = (successor.keys(&session.keys), session.terms.clone());
+    let home = session.follow.home;
+    let mut clone = Session::new(keys, terms, lifetime, home, turn.ctx.now);
+    clone.mobike = mobike::of_clone(session);
+    clone.replacement.follows = Some(turn.core.id);
+    clone.replacement.aside = Some(Aside::Theirs);
+    clone.liveness.heeds_from = session.liveness.heeds_from;
+    clone.liveness.hint_pause = session.liveness.hint_pause;
+    clone
 }
 
 /// Returns true if the clone has the requested path and all child SAs.
 pub(crate) fn is_in_place(session: &Session) -> bool {
-    let moves = session.queue.running_of::<Move>().next().is_some();
-    !session.is_to_move() && !moves && upkeep::has_inherited(session)
+    !session.is_moving() && upkeep::has_inherited(session)
 }
 
 /// Makes the clone the replacement of its original.

@@ -1,32 +1,35 @@
-//! Following a peer without MOBIKE to a new address behind its NAT (RFC 7296 section 2.23).
+//! Following a peer that does not announce its moves to a new address behind its NAT (RFC 7296
+//! section 2.23).
 //!
-//! If an authentic message has "a different port, address, or both", a host without MOBIKE "that is
-//! not behind a NAT, SHOULD send all packets (including retransmission packets) to the IP address
-//! and port in the validated packet". The integrity check does not cover the header: a router that
-//! rewrites the source address of one authentic packet would move a tunnel to a third party. A new
-//! address is therefore only a reason for a check:
+//! If an authentic message has "a different port, address, or both", a host "that is not behind a
+//! NAT, SHOULD send all packets (including retransmission packets) to the IP address and port in
+//! the validated packet". The integrity check does not cover the header: a router that rewrites the
+//! source address of one authentic packet would move a tunnel to a third party. A new address is
+//! therefore only a reason for a check:
 //!
 //! 1. A request is sent to the new address alone. Its answer, from any address, shows that packets
 //!    for the new address reach the peer. If it also returns our COOKIE2, the peer has read the
-//!    request. Most peers without MOBIKE return none, so several answers count instead
+//!    request. Most peers that announce no moves return none, so several answers count instead
 //!    ([`SUSTAINED`]), because a peer can write an answer without having received the request.
 //! 2. A request is sent to the old address alone. If there is no answer for a little longer than
 //!    the new address took, IKE messages and the child SAs' packets move.
 //!
-//! IKE_AUTH from another address than IKE_SA_INIT is checked in the same way, with MOBIKE as well.
+//! IKE_AUTH from another address than IKE_SA_INIT is checked in the same way, even if moves are
+//! announced (RFC 4555).
 //!
 //! An authentic message from the old address, or an answer to the second request, ends the check:
 //! the peer has not moved. The same check moves the SA back. Until the check succeeds, the new
 //! address gets no packet of a child SA. It receives at most three times the octets that came from
 //! it, answers included.
 //!
-//! Packets of child SAs are checked in the same way, with MOBIKE as well, as soon as the newest of
-//! them comes from another address or port: a NAT may map ESP apart from IKE. The data plane says
-//! from which address most of the newer packets come. Child SAs move there if the old address is
-//! silent, or if newer packets keep coming only from the new one. Without MOBIKE, and where both
-//! had one address that is silent now, the IKE SA moves too. With MOBIKE it moves by
-//! UPDATE_SA_ADDRESSES alone (RFC 4555 section 3.8), so the check says where the peer is seen, and
-//! the peer then sends that update. Such a check gives way to one of a newer address ([`Pace`]).
+//! Packets of child SAs are checked in the same way, even if moves are announced, as soon as the
+//! newest of them comes from another address or port: a NAT may map ESP apart from IKE. The data
+//! plane says from which address most of the newer packets come. Child SAs move there if the old
+//! address is silent, or if newer packets keep coming only from the new one. If no moves are
+//! announced, and where both had one address that is silent now, the IKE SA moves too. If moves are
+//! announced, it moves by UPDATE_SA_ADDRESSES alone (RFC 4555 section 3.8), so the check says where
+//! the peer is seen, and the peer then sends that update. Such a check gives way to one of a newer
+//! address ([`Pace`]).
 //!
 //! A third party that relays everything is indistinguishable from a NAT. So the SA leaves an
 //! address that a check found, but that the peer did not announce, as soon as newer packets come
@@ -37,8 +40,8 @@
 //! outstanding, it is only retransmitted to both.
 
 use crate::config::Timers;
-use crate::extension::mobike::{self, Cookie};
 use crate::extension::nat::{self, Nat};
+use crate::extension::routability::{self, Cookie};
 use crate::refusal::{Refusal, Unfollowed};
 use crate::sa::arrived::Arrived;
 use crate::sa::core::Core;
@@ -73,7 +76,7 @@ impl Task for Question {
 
     fn payloads(&self, session: &Session, turn: &mut Turn<'_, '_>) -> Vec<Payload> {
         let hashes = payloads(session, turn);
-        [vec![mobike::cookie_payload(&self.0)], hashes].concat()
+        [vec![routability::cookie_payload(&self.0)], hashes].concat()
     }
 
     fn allowed(&self, session: &Session, timers: &Timers) -> Duration {
@@ -102,13 +105,13 @@ impl Task for Question {
 }
 
 fn question(ctx: &mut Context<'_>) -> Box<dyn Task> {
-    Box::new(Question(mobike::cookie(ctx.rng).0))
+    Box::new(Question(routability::cookie(ctx.rng).0))
 }
 
-/// Examines the source address of an authentic message. A peer with MOBIKE announces its
-/// address, so "other messages" move nothing (RFC 4555 section 3.8).
+/// Examines the source address of an authentic message. Where moves are announced, "other messages"
+/// move nothing (RFC 4555 section 3.8).
 pub(crate) fn follow(session: &mut Session, arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) {
-    if !turn.core.is_newest(arrived.datagram.header()) || session.mobike.is_some() {
+    if !turn.core.is_newest(arrived.datagram.header()) || session.announces_moves() {
         return;
     }
     match (turn.core.path.is_stream(), arrived.path.is_stream()) {
@@ -187,12 +190,12 @@ pub(crate) fn note_stray(
 }
 
 /// Returns true if no check is running, or one that a check of a packet's path may replace.
-/// With MOBIKE, packets do not replace the check of IKE_AUTH, because they cannot move the IKE
-/// SA.
+/// Where moves are announced, packets do not replace the check of IKE_AUTH, because they cannot
+/// move the IKE SA.
 fn gives_way(session: &Session, newer: Path) -> bool {
     let following = session.follow.check.as_ref();
     following.is_none_or(|following| {
-        let replaceable = following.packets.is_some() || session.mobike.is_none();
+        let replaceable = following.packets.is_some() || !session.announces_moves();
         replaceable && following.to.remote != newer.remote
     })
 }
@@ -207,8 +210,8 @@ pub(crate) fn note_newest(session: &mut Session, stray: Option<Stray>) {
 
 /// Returns the address hashes of a check, which accompany its cookie.
 pub(crate) fn payloads(session: &Session, turn: &mut Turn<'_, '_>) -> Vec<Payload> {
-    match (&session.mobike, &session.follow.check) {
-        (Some(_), Some(following)) if following.packets.is_some() => {
+    match &session.follow.check {
+        Some(following) if session.announces_moves() && following.packets.is_some() => {
             let mut path = turn.core.path;
             if following.asks_new() {
                 path = following.to;
@@ -356,6 +359,7 @@ fn conclude(
     response: &Message,
     turn: &mut Turn<'_, '_>,
 ) -> Then {
+    let announced = session.announces_moves();
     let Some(following) = &mut session.follow.check else {
         return Then::Stay;
     };
@@ -369,9 +373,9 @@ fn conclude(
         Step::New { asked, repeated } => (asked, repeated),
     };
     following.answers += 1;
-    if !mobike::is_returned(cookie, response) {
-        // A peer with MOBIKE returns the cookie, which proves that it receives there.
-        if session.mobike.is_some() {
+    if !routability::is_returned(cookie, response) {
+        // A peer that announces its moves returns the cookie, which proves that it receives there.
+        if announced {
             stay(session, Unfollowed::Unanswered, turn);
             return Then::Stay;
         }
@@ -394,10 +398,9 @@ fn conclude(
 /// Notes an answer from the old address. Child SAs' packets may still come only from the new
 /// one.
 fn note_old_answer(session: &mut Session, turn: &mut Turn<'_, '_>) {
-    // With MOBIKE, the peer announces the path of IKE messages.
-    let announced = match session.mobike {
-        Some(_) => turn.core.path.remote.ip(),
-        None => session.follow.home,
+    let announced = match session.announces_moves() {
+        true => turn.core.path.remote.ip(),
+        false => session.follow.home,
     };
     let following = session.follow.check.as_mut();
     match following.and_then(|following| following.packets.as_mut()) {
@@ -423,7 +426,7 @@ pub(crate) fn end_step(session: &mut Session, turn: &mut Turn<'_, '_>) {
             let children = session.children.ids();
             let old_is_silent = packets.is_none_or(|packets| !packets.old_answers);
             let together = turn.core.path.remote == turn.core.esp.remote;
-            let all = packets.is_none() || session.mobike.is_none() && together && old_is_silent;
+            let all = packets.is_none() || !session.announces_moves() && together && old_is_silent;
             match all {
                 true => {
                     protected::switch_to(turn, following.to);

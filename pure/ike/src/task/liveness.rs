@@ -1,7 +1,6 @@
 //! Liveness checks (`extension/liveness.rs`), and errors that say that the peer has lost the IKE
 //! SA.
 
-use super::mobike;
 use crate::config::Timers;
 use crate::exchange::first_error;
 use crate::extension::{liveness, nat};
@@ -11,7 +10,7 @@ use crate::sa::arrived::Arrived;
 use crate::sa::core::Core;
 use crate::sa::turn::Turn;
 use crate::session::Session;
-use crate::session::task::{Answer, Task, Then};
+use crate::session::task::Task;
 use model::Deadline;
 use std::time::Duration;
 use wire::ike::{Datagram, NotifyType, Payload};
@@ -42,22 +41,15 @@ impl Task for Check {
         }
     }
 
-    fn conclude(
-        self: Box<Self>,
-        answer: &Answer<'_>,
-        session: &mut Session,
-        turn: &mut Turn<'_, '_>,
-    ) -> Then {
-        mobike::note_seen(session, answer.message, answer.path, turn.core);
-        Then::Stay
+    fn shows_our_address(&self) -> bool {
+        true
     }
 }
 
 /// Returns the payloads of a liveness check. The end that chooses the path includes NAT
 /// detection (section 3.8): a NAT may have given it another address, or may be new.
 fn payloads(session: &Session, turn: &mut Turn<'_, '_>) -> Vec<Payload> {
-    let decides = session.mobike.as_ref().is_some_and(|mobike| mobike.decides);
-    match decides {
+    match session.chooses_path() == Some(true) {
         true => nat::payloads(
             turn.core.spi_i,
             turn.core.spi_r,
@@ -150,7 +142,7 @@ pub(crate) fn check(session: &mut Session, turn: &mut Turn<'_, '_>) {
 /// liveness check would reveal our new address. The end that chooses the path therefore checks
 /// its address now.
 pub(crate) fn note_busy(session: &mut Session, turn: &mut Turn<'_, '_>) {
-    if session.deciding().is_some() {
+    if session.chooses_path() == Some(true) {
         session.ask(Check::Whereabouts, turn);
     }
 }

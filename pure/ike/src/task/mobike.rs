@@ -20,7 +20,8 @@ use super::follow;
 use crate::down_reason::{DownReason, PeerMisbehaved};
 use crate::event::Event;
 use crate::exchange::{find_notify, first_error, notify};
-use crate::extension::mobike::{self, Cookie};
+use crate::extension::mobike::{self, Mobike};
+use crate::extension::routability::{self, Cookie};
 use crate::extension::{nat, tcp};
 use crate::misuse::CannotMove;
 use crate::refusal::Refusal;
@@ -56,6 +57,10 @@ impl Task for Move {
     }
 
     fn tells_refusal(&self) -> bool {
+        true
+    }
+
+    fn moves(&self) -> bool {
         true
     }
 
@@ -131,7 +136,7 @@ pub(crate) fn next(session: &mut Session, turn: &mut Turn<'_, '_>) -> Option<Box
     if !std::mem::take(&mut mobike.pending) {
         return None;
     }
-    let (cookie, cookie_payload) = mobike::cookie(turn.ctx.rng);
+    let (cookie, cookie_payload) = routability::cookie(turn.ctx.rng);
     let mut payloads = Vec::new();
     if mobike.decides {
         payloads.push(mobike::update());
@@ -180,7 +185,7 @@ fn conclude(
         return Ok(());
     };
     // "If the values do not match, the IKE_SA MUST be closed" (section 3.7).
-    let returned = mobike::is_returned(&moved.cookie, response);
+    let returned = routability::is_returned(&moved.cookie, response);
     let error = first_error(response);
     if !returned && error.is_none() {
         return Err(DownReason::Misbehaved(PeerMisbehaved::Cookie));
@@ -221,7 +226,7 @@ pub(crate) fn answer(
     arrived: &Arrived<'_>,
     turn: &mut Turn<'_, '_>,
 ) -> Vec<Payload> {
-    let mut answer: Vec<_> = mobike::echo(request).into_iter().collect();
+    let mut answer = Vec::new();
     let Some(mobike) = &mut session.mobike else {
         return answer;
     };
@@ -313,9 +318,19 @@ pub(crate) fn tell_addresses(session: &Session, turn: &mut Turn<'_, '_>) {
 
 /// Repeats a request that was dropped with its keys.
 pub(crate) fn repeat(session: &mut Session) {
-    let moves = session.queue.running_of::<Move>().next().is_some();
+    let moves = session.is_moving();
     if let Some(mobike) = &mut session.mobike {
-        mobike.pending |= moves;
+        mobike.pending = moves;
         mobike.count_anew();
     }
+}
+
+/// Returns the state of a clone of the IKE SA.
+pub(crate) fn of_clone(session: &Session) -> Option<Mobike> {
+    let mut mobike = session.mobike.clone()?;
+    // A path that is being verified has to be verified on the clone too.
+    mobike.pending = session.is_moving();
+    mobike.silent = false;
+    mobike.count_anew();
+    Some(mobike)
 }

@@ -17,12 +17,10 @@ pub(crate) fn reconnect(session: &mut Session, turn: &mut Turn<'_, '_>) {
     // "The Initiator MUST retransmit its request over this connection" (section 6.2).
     protected::switch_to(turn, path);
     turn.carry(session.children.ids());
-    if let Some(mobike) = &mut session.mobike {
-        mobike.pending = mobike.decides;
-    }
-    // "It is suggested that the TCP Originator send an UPDATE_SA_ADDRESSES message if MOBIKE is
-    // supported and an empty informational message if it is not" (section 6.1).
-    if session.mobike.is_none() && turn.core.requests.is_idle() {
+    session.announce_path();
+    // "It is suggested that the TCP Originator send an UPDATE_SA_ADDRESSES message" or "an empty
+    // informational message" (section 6.1).
+    if !session.announces_moves() && turn.core.requests.is_idle() {
         session.ask(Check::Liveness, turn);
     }
 }

@@ -35,7 +35,7 @@ mod mode;
 mod names;
 mod nat;
 mod negotiation;
-mod pair;
+pub(crate) mod pair;
 mod peek;
 mod ppk;
 mod proposal;
