@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::misuse::CannotMove;
-use crate::sa::Sa;
+use crate::sa::{Sa, established};
 use crate::session::Session;
 use crate::task::{clone, leave};
 use model::{IkeSaId, Instant, Path};
@@ -54,7 +54,7 @@ impl Engine {
         if !settled {
             return;
         }
-        self.with_established(id, now, clone::conclude_trial);
+        self.with_established(id, now, established::conclude_trial);
         self.with_established(old, now, |up, turn| match ours {
             true => {
                 leave::relieve(up, turn.ctx);

@@ -664,6 +664,12 @@ fn hand_over(
     old
 }
 
+/// Makes a clone the replacement of its original.
+pub(crate) fn conclude_trial(session: &mut Session, turn: &mut Turn<'_, '_>) {
+    clone::conclude_trial(session, turn);
+    mobike::tell_addresses(session, turn);
+}
+
 /// Installs a clone. This SA stays.
 fn bear(
     mut session: Box<Session>,
@@ -671,7 +677,13 @@ fn bear(
     born: &mut Vec<Born>,
     turn: &mut Turn<'_, '_>,
 ) -> Next {
+    let to = successor.destination();
     let (mut core, mut clone) = clone::bear(&session, successor, turn);
+    clone.mobike = mobike::of_clone(&session);
+    if let Some(to) = to {
+        // Cannot fail, as the original may move.
+        let _ = move_to(&mut clone, to, &mut turn.of(&mut core));
+    }
     send_next(&mut clone, &mut turn.of(&mut core));
     if clone.is_on_trial() {
         finish(&mut clone, &mut turn.of(&mut core));

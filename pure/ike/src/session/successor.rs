@@ -45,6 +45,14 @@ pub(crate) enum Purpose {
 }
 
 impl Successor {
+    /// Returns the path that a clone of ours moves to.
+    pub(crate) const fn destination(&self) -> Option<Path> {
+        match self.purpose {
+            Some(Purpose::HandOver(to)) => Some(to),
+            Some(Purpose::Theirs) | None => None,
+        }
+    }
+
     /// Returns true if all key exchanges have taken place.
     pub(crate) fn is_complete(&self) -> bool {
         self.series.is_complete()

@@ -14,7 +14,7 @@
 //! cross.
 
 use super::rekey_ike::{IkeRekey, conclude_successor};
-use super::{follow_up, liveness, mobike, rekey_ike, upkeep, window};
+use super::{follow_up, liveness, rekey_ike, upkeep, window};
 use crate::allowed_suites::groups_of;
 use crate::down_reason::DownReason;
 use crate::event::Event;
@@ -172,13 +172,11 @@ pub(crate) fn bear(
     turn.ctx.out.attempts.cloned(&next);
     turn.ctx.event(Event::IkeCloned { old, sa, peer });
     window::tell(&mut clone, &mut next, turn.ctx.config);
-    if let Some(Purpose::HandOver(to)) = purpose {
+    if let Some(Purpose::HandOver(_)) = purpose {
         let until = turn.ctx.now + PATIENCE;
         let from = Box::new(next.path);
         clone.replacement.aside = Some(Aside::Ours { until, from });
         clone.upkeep.inherit(session.children.current_names());
-        // Cannot fail, as this SA may move.
-        let _ = mobike::move_to(&mut clone, to, &mut turn.of(&mut next));
     }
     (next, clone)
 }
@@ -194,7 +192,6 @@ fn of(session: &Session, successor: Successor, turn: &mut Turn<'_, '_>) -> Box<S
     let (keys, terms) = (successor.keys(&session.keys), session.terms.clone());
     let home = session.follow.home;
     let mut clone = Session::new(keys, terms, lifetime, home, turn.ctx.now);
-    clone.mobike = mobike::of_clone(session);
     clone.replacement.follows = Some(turn.core.id);
     clone.replacement.aside = Some(Aside::Theirs);
     clone.liveness.heeds_from = session.liveness.heeds_from;
@@ -215,7 +212,6 @@ pub(crate) fn conclude_trial(session: &mut Session, turn: &mut Turn<'_, '_>) {
         turn.ctx.out.attempts.hand_over(old, turn.core);
         turn.ctx.event(Event::IkeHandedOver { old, sa, peer });
     }
-    mobike::tell_addresses(session, turn);
 }
 
 /// Reports a failed hand-over when the clone ends.

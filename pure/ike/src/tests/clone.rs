@@ -78,7 +78,7 @@ fn keep_clone(pair: &mut Pair) -> IkeSaId {
     pair.settle_one_round();
     let (_, clone) = pair.left.cloned()[0];
     pair.with(Side::Left, |engine, now| {
-        engine.with_established(clone, now, task::clone::conclude_trial);
+        engine.with_established(clone, now, established::conclude_trial);
     });
     pair.settle();
     clone
