@@ -2,7 +2,7 @@
 
 use crate::tunnels::desired::UnknownPeer;
 
-/// The SAs that [`Node::rekey`] renews.
+/// The SAs that [`crate::Node::rekey`] renews.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rekey {
     /// The child SAs, which carry the traffic.
