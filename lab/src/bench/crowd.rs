@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use crypto::Secret;
 use esp::Packet;
 use ike::{Addressing, Engine, Event, PeerRole, ZonePolicy};
-use model::{ChildSa, Instant, Mode, Path, TrafficSelector};
+use model::{ChildSa, Features, Instant, Mode, Path, TrafficSelector};
 use os::poll::{Interest, Poller, Ready};
 use os::{Datagrams, clock, entropy};
 use std::collections::{BTreeMap, BTreeSet};
@@ -437,7 +437,7 @@ pub(super) fn config(number: u32, key: Secret, port: u16, place: Place) -> ike::
     responder.liveness = Duration::ZERO;
     responder.lifetimes.child = Duration::ZERO;
     responder.lifetimes.ike = Duration::ZERO;
-    responder.features.mobike = true;
+    responder.features = Features::offered();
     ike::Config {
         natt_port: port,
         ..ike::Config::new(responder::identity_of(number), vec![responder])

@@ -22,6 +22,16 @@ pub struct Features {
     pub forbids_nat: bool,
 }
 
+impl Features {
+    /// Returns the features that a daemon offers unless its configuration says otherwise.
+    pub fn offered() -> Self {
+        Self {
+            mobike: true,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for Features {
     /// Returns no feature.
     fn default() -> Self {

@@ -5,7 +5,7 @@
 mod memory;
 
 use crypto::Secret;
-use model::{Identity, Instant, MapKind, Mode, Path, Shares, TrafficSelector, Transmit};
+use model::{Features, Identity, Instant, MapKind, Mode, Path, Shares, TrafficSelector, Transmit};
 use node::{Addressing, Config, Node, Peer, PeerState, Role, Stance, ZonePolicy};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -152,7 +152,7 @@ fn peer(name: &str, address: Option<IpAddr>, identity: Identity) -> Peer {
     let mut peer = Peer::new(name, identity, role);
     peer.address = address;
     peer.psk = Some(Secret::new(vec![7; 32]));
-    peer.features.mobike = true;
+    peer.features = Features::offered();
     peer
 }
 

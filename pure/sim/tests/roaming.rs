@@ -2,7 +2,7 @@
 //! and the connection in the tunnel continues with the same octets.
 
 use crypto::Secret;
-use model::{Instant, Mode, TrafficSelector, ZoneSelector, ZoneSuite};
+use model::{Features, Instant, Mode, TrafficSelector, ZoneSelector, ZoneSuite};
 use node::{Addressing, Config, Node, Peer, Role, Stance, ZonePolicy};
 use sim::tcp::Settings as Tcp;
 use sim::{Host, HostId, Nat, Network, Program, Settings, Stream, Via, WireId};
@@ -144,7 +144,7 @@ fn config(
     other.address = address.map(Into::into);
     other.psk = Some(Secret::new(b"a key for this test".to_vec()));
     other.liveness = LIVENESS;
-    other.features.mobike = true;
+    other.features = Features::offered();
     Config {
         start: address.iter().map(|_| peer.to_owned()).collect(),
         grant_lifetime: Duration::from_secs(3600),

@@ -4,11 +4,11 @@ use super::show::{any, list, or, secret, selectors, text, word};
 use super::{DAY, Effect, Key, Read, SECOND, put, small, time};
 use crate::mode::mode;
 use crate::peer::{NAT, selectors as selectors_of};
-use crate::reader::Value;
 use crate::ppk::ppk;
+use crate::reader::Value;
 use crate::tfc::{cover, tfc};
 use crate::{Addressing, Child, Leak, Peer, Ppk, Routing, Start, Tcp, peer};
-use model::MOST_RESOURCES;
+use model::{Features, MOST_RESOURCES};
 
 /// The values of `mobike`.
 const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
@@ -304,7 +304,8 @@ pub(crate) const CHILD: &[Key<Child>] = &[
 /// Reads `mobike`, which is on unless a child is in transport mode.
 fn mobike(value: Option<&Value<'_>>, peer: &mut Peer) -> Option<()> {
     let switch = value.and_then(|value| value.choice(&SWITCH));
-    peer.features.mobike = switch.unwrap_or(!peer.has_transport());
+    let moves = Features::offered().mobike && !peer.has_transport();
+    peer.features.mobike = switch.unwrap_or(moves);
     match value {
         Some(value) if peer.features.mobike && peer.has_transport() => value.fault(
             "MOBIKE cannot move transport mode, which is bound to the outer addresses (RFC 4555 section 1.2)",

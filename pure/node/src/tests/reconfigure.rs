@@ -3,7 +3,7 @@
 use super::world::{GATEWAY, Hosts, LICENSED, MOBILE, Policies, World, identity};
 use crate::{Config, Event, GrantState, PeerState, Policy, Role, SnoopConfig};
 use crypto::Secret;
-use model::{Spi, TrafficSelector};
+use model::{Features, Spi, TrafficSelector};
 use std::time::Duration;
 
 const NOBODY: [&str; 0] = [];
@@ -42,7 +42,7 @@ fn stranger(name: &str) -> crate::Peer {
     peer.address = Some("192.0.2.200".parse().unwrap());
     peer.psk = Some(Secret::new(b"another key of that length".to_vec()));
     peer.suites = vec![model::Suite::Aes256Gcm16];
-    peer.features.mobike = true;
+    peer.features = Features::offered();
     peer
 }
 

@@ -16,7 +16,7 @@ use crate::{
 };
 use crypto::{Rng, Secret};
 use model::{
-    Identity, Instant, LevelChoice, LevelGrant, Licence, MapKind, Mode, Path, Right, Run,
+    Features, Identity, Instant, LevelChoice, LevelGrant, Licence, MapKind, Mode, Path, Right, Run,
     Selectors, Sizes, Spi, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
 };
 use std::collections::VecDeque;
@@ -744,7 +744,7 @@ pub fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer
     let mut peer = Peer::new(name, identity(who), role);
     peer.address = address;
     peer.psk = Some(Secret::new(PSK.as_bytes().to_vec()));
-    peer.features.mobike = true;
+    peer.features = Features::offered();
     peer.features.clones = true;
     peer
 }

@@ -3,8 +3,8 @@
 use super::Configuration;
 use crypto::Secret;
 use model::{
-    Class, Identity, LevelChoice, LevelGrant, Licence, Mode, Right, Span, TrafficSelector, ZoneId,
-    ZoneSelector, ZoneSuite,
+    Class, Features, Identity, LevelChoice, LevelGrant, Licence, Mode, Right, Span,
+    TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
 };
 use node::{Addressing, Config, Peer, Role, SnoopConfig, Stance, ZonePolicy};
 use std::collections::BTreeMap;
@@ -132,7 +132,7 @@ fn peer(name: &str, who: &str, address: Option<Ipv4Addr>, role: Role) -> Peer {
     let mut peer = Peer::new(name, identity(who), role);
     peer.address = address.map(IpAddr::V4);
     peer.psk = Some(Secret::new(b"a key for simulations only".to_vec()));
-    peer.features.mobike = true;
+    peer.features = Features::offered();
     peer
 }
 
