@@ -57,7 +57,7 @@ impl View<'_> {
         let missing = |child: &ChildSaId, csa: &Csa| {
             let child = self.own.tunnels.children().get(*child);
             let current = child.is_some_and(|child| !child.status.draining);
-            let mut ours = licences(&csa.peer, csa.child.as_deref(), &self.ike);
+            let mut ours = licences(&csa.peer, csa.child.as_deref(), self.ike);
             ours.retain(|licence| current && !csa.agreement.licences.contains(licence));
             ours
         };

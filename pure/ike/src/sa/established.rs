@@ -406,7 +406,7 @@ fn conclude(
     if task.shows_our_address() {
         mobike::note_seen(session, message, path, turn.core);
     }
-    task.conclude(&Answer { message, path }, session, turn)
+    task.conclude(&Answer { message }, session, turn)
 }
 
 fn handle_request(

@@ -138,8 +138,6 @@ impl Wanted<'_> {
 /// The answer to a request.
 pub(crate) struct Answer<'a> {
     pub(crate) message: &'a Message,
-    /// Path on which it arrived.
-    pub(crate) path: Path,
 }
 
 /// What the dispatch does after a request or an answer.
