@@ -167,7 +167,8 @@ impl Engine {
         let mut is_taken = false;
         if let State::AwaitAuth(state) = &mut sa.state {
             is_taken = paid && state.takes_with_cookie(request, octets, responses);
-            if !is_crowded {
+            // After another request, the initiator has the answer to the first one.
+            if !is_crowded && responses.is_newest(0) {
                 state.extend(now + self.config.timers.half_open);
             }
         }

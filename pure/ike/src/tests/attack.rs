@@ -716,6 +716,28 @@ fn an_initiator_that_asks_again_stays_half_open_unless_there_are_many() {
     }
 }
 
+/// An initiator that has sent another request has had the answer to the first one.
+#[test]
+fn an_initiator_with_a_round_behind_it_gains_no_time_by_asking_again() {
+    for rounds in [0, 1] {
+        let mut pair = kem::uncut(kem::WANTED, kem::WANTED);
+        let first = first_message(&mut pair);
+        pair.deliver(&first);
+        let half_open_after = |pair: &mut Pair, seconds| {
+            pair.intercept();
+            pair.now += Duration::from_secs(seconds);
+            pair.timeout(Side::Right);
+            pair.right.engine.half_open()
+        };
+        for _ in 0..rounds {
+            pair.settle_one_round();
+        }
+        assert_eq!(half_open_after(&mut pair, 50), 1);
+        pair.deliver(&first);
+        assert_eq!(half_open_after(&mut pair, 20), 1 - rounds);
+    }
+}
+
 // Weakness: 27
 // Weakness: 54
 #[test]
