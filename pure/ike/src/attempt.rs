@@ -114,18 +114,15 @@ impl Offer {
         if proof.is_signature() {
             offer.auth = Some(AuthMethod::DIGITAL_SIGNATURE);
         }
-        match proof {
-            Proof::Psk(_) => {}
-            Proof::RawKey(_) => {
-                offer.key = own.map(|own| Box::new(own.key.clone()));
-                offer.expected_key = peer.key.clone();
-            }
-            Proof::Signature => {
-                let authorities = config.trust.authorities().iter();
-                let certificate = own.and_then(|own| signature::first(&own.chain));
-                offer.certificate = certificate.map(Box::new);
-                offer.authorities = kept(authorities.map(|ca| ca.subject.clone()));
-            }
+        if proof.known_key().is_some() {
+            offer.key = own.map(|own| Box::new(own.key.clone()));
+            offer.expected_key = peer.key.clone();
+        }
+        if proof.is_certified() {
+            let authorities = config.trust.authorities().iter();
+            let certificate = own.and_then(|own| signature::first(&own.chain));
+            offer.certificate = certificate.map(Box::new);
+            offer.authorities = kept(authorities.map(|ca| ca.subject.clone()));
         }
         if let PeerRole::Vpn {
             local,
@@ -155,13 +152,16 @@ impl Offer {
         }
     }
 
-    /// Fills in the fields that an IKE_AUTH message holds.
+    /// Fills in the fields that an IKE_AUTH message holds. The identity may be that of an earlier
+    /// round.
     pub(crate) fn read_auth(&mut self, message: &Message, initiator: bool, private: bool) {
         let (idi, idr) = (initiator_identity(message), responder_identity(message));
-        (self.identity, self.expects) = match initiator {
+        let (identity, expects) = match initiator {
             true => (idi.cloned(), idr.cloned()),
             false => (idr.cloned(), None),
         };
+        self.identity = identity.or(self.identity.take());
+        self.expects = expects;
         self.auth = find(message, |payload| match payload {
             Payload::Authentication(proof) => Some(proof.method),
             _ => None,

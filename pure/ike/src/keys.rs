@@ -168,7 +168,7 @@ impl UnprovedKeys {
     }
 
     /// Turns the keys into those of an authenticated peer.
-    pub(crate) fn proved(self, _: PeerProved) -> ProvedKeys {
+    pub(crate) fn proved(self, _: &PeerProved) -> ProvedKeys {
         ProvedKeys {
             cipher: self.cipher,
             sk_d: self.roots.sk_d,

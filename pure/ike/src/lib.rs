@@ -63,7 +63,6 @@ mod peer_table;
 mod policy;
 mod pool;
 mod prf;
-mod proof;
 mod proposal;
 mod refusal;
 mod runs;

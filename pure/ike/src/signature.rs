@@ -144,11 +144,9 @@ impl Signing {
     pub(crate) fn of(peers: &[Peer]) -> Self {
         let mut signing = Self::default();
         for peer in peers {
-            match Proof::of(peer) {
-                Proof::Psk(_) => {}
-                Proof::Signature => signing.certificates = true,
-                Proof::RawKey(_) => signing.raw_keys = true,
-            }
+            let proof = Proof::of(peer);
+            signing.certificates |= proof.is_certified();
+            signing.raw_keys |= proof.known_key().is_some();
         }
         signing
     }
@@ -177,32 +175,33 @@ pub(crate) fn verify(
     config: &PeerTable,
     today: UnixTime,
 ) -> Result<PeerProved, BadProof> {
-    let verified = match chain(message).as_slice() {
+    let chain = chain(message);
+    let verified = match chain.as_slice() {
         [] => by_key(claim, proof, message, known, config),
         _ if !config.signing.certificates => Err(BadProof::NoCertificateExpected),
         chain => by_certificate(claim, proof, chain, &config.trust, today),
     };
-    verified.map(|()| PeerProved::by_signature())
+    verified.map(|()| PeerProved::by_signature(chain))
 }
 
 /// Returns `Ok` if a peer may authenticate as this message does, which has a signature.
 pub(crate) fn is_expected(proof: Proof<'_>, message: &Message) -> Result<(), BadProof> {
-    match (proof, is_certified(message)) {
-        (Proof::Psk(_), _) => Err(BadProof::SharedKeyExpected),
-        (Proof::Signature, true) | (Proof::RawKey(_), false) => Ok(()),
-        (Proof::Signature, false) | (Proof::RawKey(_), true) => {
-            Err(missed(proof, AuthMethod::DIGITAL_SIGNATURE))
-        }
+    if !proof.is_signature() {
+        return Err(BadProof::SharedKeyExpected);
+    }
+    match proof.is_certified() == is_certified(message) {
+        true => Ok(()),
+        false => Err(missed(proof, AuthMethod::DIGITAL_SIGNATURE)),
     }
 }
 
 /// Returns the error for a peer without pre-shared key that did not authenticate in the required
 /// way.
 pub(crate) const fn missed(proof: Proof<'_>, method: AuthMethod) -> BadProof {
-    match (method, proof) {
+    match (method, proof.known_key()) {
         (AuthMethod::RSA_SIGNATURE, _) => BadProof::OldRsa,
-        (_, Proof::RawKey(_)) => BadProof::KeyExpected,
-        (_, Proof::Signature | Proof::Psk(_)) => BadProof::CertificateExpected,
+        (_, Some(_)) => BadProof::KeyExpected,
+        (_, None) => BadProof::CertificateExpected,
     }
 }
 
@@ -287,14 +286,6 @@ fn is_signed_by_curve(
     match key.verifies_fixed(&claim.octets(), &proof.data) {
         true => Ok(()),
         false => Err(BadProof::WrongSignature),
-    }
-}
-
-/// Returns the certificates that authenticated a peer with a message. They may be revoked later.
-pub(crate) fn proved_by(proof: Proof<'_>, message: &Message) -> Vec<Vec<u8>> {
-    match proof {
-        Proof::Signature => chain(message),
-        Proof::Psk(_) | Proof::RawKey(_) => Vec::new(),
     }
 }
 

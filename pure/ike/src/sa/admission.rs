@@ -1,14 +1,18 @@
-//! What follows a proof of identity in IKE_AUTH, whatever the proof was: redirection, inner
-//! addresses and the first child SA.
+//! What follows a proof of identity in IKE_AUTH, whatever the proof was and however many rounds it
+//! took: initial contact, redirection, inner addresses and the first child SA.
+//!
+//! All of it is requested in the first request and answered in the last response, "the messages
+//! containing the SA payloads" (RFC 7296 section 2.19; RFC 4555 section 3.2 for MOBIKE). All other
+//! messages have proofs only.
 
 use super::arrived::Arrived;
 use super::closing::{Closing, Retired};
 use super::established::{self, Beginning, Next};
 use super::protected;
 use super::turn::Turn;
-use crate::allowed_suites::AllowedIkeSuites;
+use crate::allowed_suites::{AllowedEspSuites, AllowedIkeSuites};
 use crate::attempt::End;
-use crate::auth::Proof;
+use crate::auth::Proved;
 use crate::child::{self, ChildConfig, Offer, Requested};
 use crate::config::{Peer, PeerRole};
 use crate::down_reason::DownReason;
@@ -17,20 +21,77 @@ use crate::exchange::{errors, first_error, notify};
 use crate::extension::configuration::{self, Inside};
 use crate::extension::mobike::{self, Mobike};
 use crate::extension::mode::ModeContext;
-use crate::extension::{childless, clone, contact, overlap, ppk, reauth, redirect, resource};
+use crate::extension::{childless, clone, contact, overlap, reauth, redirect, resource};
 use crate::keys::{ChildKeys, ProvedKeys};
-use crate::proof::OwnProof;
 use crate::refusal::Refusal;
-use crate::signature;
 use model::{Group, InnerAddresses};
 use std::net::IpAddr;
 use wire::ike::{Message, NotifyType, Payload};
 
+/// The first request, as its initiator has built it.
+pub(crate) struct FirstRequest {
+    pub(crate) payloads: Vec<Payload>,
+    /// The child SA that it requests; `None` for a role without child SAs.
+    pub(crate) child: Option<Offer>,
+}
+
+/// Builds the first request to a peer around the payloads of our proof.
+pub(crate) fn request(
+    peer: &Peer,
+    proof: Vec<Payload>,
+    private: bool,
+    turn: &mut Turn<'_, '_>,
+) -> Result<FirstRequest, DownReason> {
+    let mut payloads = vec![Payload::IdInitiator(
+        turn.ctx.config.identity.clone().into(),
+    )];
+    if !turn.ctx.is_acquainted() {
+        payloads.push(contact::payload());
+    }
+    payloads.extend(proof);
+    let first = peer.policy(None);
+    let ground = ModeContext::new(turn.core.path, turn.core.nat, private);
+    let offer = first.map(|first| {
+        let menu = AllowedEspSuites::of(peer, Vec::new());
+        let spis = turn.ctx.spis(turn.core.id, None);
+        Offer::new(menu, &first, ground, private, spis)
+    });
+    let child = offer.transpose()?;
+    if let PeerRole::Vpn {
+        local, addressing, ..
+    } = &peer.role
+    {
+        payloads.extend(configuration::request(addressing, local));
+    }
+    let offered = child.iter().zip(&first);
+    payloads.extend(offered.flat_map(|(offer, policy)| {
+        offer.payloads(ChildConfig {
+            peer,
+            policy,
+            addresses: None,
+        })
+    }));
+    if peer.may_move() {
+        payloads.extend(mobike::supported(
+            &turn.ctx.config.addresses,
+            turn.core.path.local.ip(),
+        ));
+    }
+    payloads.extend(
+        peer.features
+            .forbids_nat
+            .then(|| mobike::no_nats_allowed(turn.core.path)),
+    );
+    payloads.extend(peer.features.clones.then(clone::supported));
+    payloads.extend(resource::supported(peer));
+    payloads.extend(overlap::announcement(peer));
+    Ok(FirstRequest { payloads, child })
+}
+
 /// An initiator that has proved its identity.
-pub(crate) struct Proved<'p> {
-    pub(crate) peer: &'p Peer,
+pub(crate) struct ProvedInitiator<'p> {
+    pub(crate) proved: Proved<'p>,
     pub(crate) keys: ProvedKeys,
-    pub(crate) ours: OwnProof,
     /// True if the initiator understands our private numbers.
     pub(crate) private: bool,
     /// True if the initiator supports redirection.
@@ -42,26 +103,24 @@ pub(crate) struct Proved<'p> {
 
 /// Answers the authenticated peer with our proof and the child SA.
 pub(crate) fn admit(
-    proved: Proved<'_>,
-    request: &Message,
+    initiator: ProvedInitiator<'_>,
     arrived: &Arrived<'_>,
     turn: &mut Turn<'_, '_>,
 ) -> Next {
-    let Proved {
-        peer,
+    let ProvedInitiator {
+        proved,
         mut keys,
-        ours,
         private,
         willing,
         elsewhere,
         group,
+    } = initiator;
+    let Proved {
+        peer,
+        evidence,
+        message: request,
+        mut payloads,
     } = proved;
-    let mut payloads = vec![Payload::IdResponder(
-        turn.ctx.config.identity.clone().into(),
-    )];
-    payloads.extend(ours.certificates);
-    payloads.push(Payload::Authentication(ours.authentication));
-    payloads.extend(keys.ppk.then(ppk::confirmation));
     payloads.extend(reauth::announcement(peer.lifetimes.reauth));
     let beginning = Beginning {
         private,
@@ -70,7 +129,7 @@ pub(crate) fn admit(
             .filter(|peer| peer.may_move())
             .and_then(|_| Mobike::read(request, false)),
         addresses: None,
-        chain: signature::proved_by(Proof::of(peer), request),
+        chain: evidence.into_chain(),
         counts_for: None,
         willing,
         clones: peer.features.clones && clone::is_supported(request),
@@ -239,12 +298,18 @@ fn first_child(
 /// Evaluates the answer of a responder that has proved its identity. `offer` is the child SA that
 /// we requested.
 pub(crate) fn accept(
+    proved: Proved<'_>,
     keys: ProvedKeys,
     private: bool,
     offer: Option<Offer>,
-    response: &Message,
     turn: &mut Turn<'_, '_>,
 ) -> Next {
+    let Proved {
+        peer,
+        evidence,
+        message: response,
+        payloads: _,
+    } = proved;
     match redirect::sent(response, &[], turn) {
         Some(Ok(to)) => {
             turn.follow_redirect(to, turn.core.anew);
@@ -253,31 +318,28 @@ pub(crate) fn accept(
         Some(Err(why)) => return Next::Ended(Closing::begin(keys, why, turn)),
         None => {}
     }
-    let peer = turn.core.peer(turn.ctx.config);
     let inside = peer
-        .filter(|peer| peer.requests_addresses())
-        .map(|_| configuration::read_reply(response));
+        .requests_addresses()
+        .then(|| configuration::read_reply(response));
     let addresses = inside
         .as_ref()
         .and_then(|inside| Some(inside.as_ref()?.addresses));
     let beginning = Beginning {
         private,
         initial: !turn.ctx.is_acquainted(),
-        mobike: peer
+        mobike: Some(peer)
             .filter(|peer| peer.may_move())
             .and_then(|_| Mobike::read(response, true)),
         addresses,
-        chain: peer.map_or_else(Vec::new, |peer| {
-            signature::proved_by(Proof::of(peer), response)
-        }),
+        chain: evidence.into_chain(),
         counts_for: reauth::announced(response),
         willing: false,
-        clones: peer.is_some_and(|peer| peer.features.clones) && clone::is_supported(response),
-        resources: peer.is_some_and(|peer| resource::is_agreed(peer, response)),
+        clones: peer.features.clones && clone::is_supported(response),
+        resources: resource::is_agreed(peer, response),
         window: overlap::announced(response),
     };
     let error = first_error(response);
-    if let Some((peer, notify)) = peer.zip(error)
+    if let Some(notify) = error
         && inside != Some(None)
         && errors(response).all(|error| peer.goes_on_after(error))
     {
@@ -289,8 +351,7 @@ pub(crate) fn accept(
         session.upkeep.put_off(None, turn.ctx.now);
         return Next::Up(session);
     }
-    let first = peer.and_then(|peer| Some((peer, peer.policy(None)?)));
-    let child = match (offer.zip(first), error) {
+    let child = match (offer.zip(peer.policy(None)), error) {
         // Regardless of the rest of the response: "an implementation receiving a Notify payload
         // with one of these types that it does not recognize in a response MUST assume that the
         // corresponding request has failed entirely" (RFC 7296 section 3.10.1). Known errors
@@ -298,7 +359,7 @@ pub(crate) fn accept(
         (_, Some(NotifyType::AUTHENTICATION_FAILED)) => Err(turn.proof_refused(response, None)),
         (_, Some(notify)) => Err(DownReason::ChildRefused { notify }),
         (Some(_), None) if inside == Some(None) => Err(DownReason::NoAddress),
-        (Some((offer, (peer, first))), None) => {
+        (Some((offer, first)), None) => {
             let config = ChildConfig {
                 peer,
                 policy: &first,

@@ -2,12 +2,11 @@
 //! exchanges before it (RFC 9370).
 //!
 //! The initiator is not authenticated. It costs us one key agreement and this state. The engine
-//! keeps a bounded number of such states for a bounded time. The initiator learns as little as
-//! possible: an unknown identity and a wrong key lead to the same answer after the same work. Our
-//! own log has the difference.
+//! keeps a bounded number of such states for a bounded time, in however many rounds the proof of
+//! identity comes (`auth/responder.rs`).
 
 use super::State;
-use super::admission::{self, Proved};
+use super::admission::{self, ProvedInitiator};
 use super::arrived::Arrived;
 use super::arrived::Complaint;
 use super::closing::{Ending, Lingering};
@@ -16,52 +15,41 @@ use super::protected;
 use super::turn::{Context, Turn};
 use crate::allowed_suites::group_id;
 use crate::attempt::{Offer, of_initiator};
-use crate::auth::{Claim, PeerProved, Proof};
-use crate::bad_proof::BadProof;
+use crate::auth::handshake::Handshake;
+use crate::auth::responder::{Responder, Round};
+use crate::auth::{Proved, Step};
 use crate::cipher::Cipher;
-use crate::config::{Config, Peer};
 use crate::counters::DropReason;
 use crate::down_reason::PeerMisbehaved;
-use crate::exchange::auth::{Presented, responder_identity};
 use crate::exchange::init::{self, Init, NONCE_LEN};
 use crate::exchange::{is_ours, key_exchange, notify, rules, vendor_id};
 use crate::extension::cookie;
 use crate::extension::fragment::{self, Outgoing};
-use crate::extension::intermediate::IntAuth;
 use crate::extension::nat;
-use crate::extension::ppk::{self, BadPpk, Choice};
-use crate::extension::{childless, intermediate, padding, redirect};
+use crate::extension::{childless, intermediate, padding, ppk, redirect};
 use crate::keys::{Inputs, UnprovedKeys};
-use crate::peer_table::PeerTable;
-use crate::proof::OwnProof;
 use crate::proposal::choose_ike;
 use crate::refusal::Refusal;
-use crate::signature::{self, NotVerified};
+use crate::signature;
 use crate::task::follow;
 use crate::window::Responses;
-use crypto::{Secret, UnixTime, sha256};
-use model::{Deadline, Group, Identity, Instant, Kem};
+use crypto::sha256;
+use model::{Deadline, Group, Instant, Kem};
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use wire::ike::{AuthMethod, Datagram, ExchangeType, Message, NotifyType, Payload};
+use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload};
 
 pub(crate) struct AwaitAuth {
-    pub(crate) keys: UnprovedKeys,
-    /// Both IKE_SA_INIT messages, which the AUTH payloads cover.
-    request: Vec<u8>,
-    response: Vec<u8>,
+    pub(crate) proof: Responder,
     group: Group,
     pub(crate) private: bool,
-    /// Method by which we sign for the initiator, if we sign at all.
-    method: Option<Result<AuthMethod, NotVerified>>,
     /// True if the initiator supports redirection.
     willing: bool,
     elsewhere: Option<IpAddr>,
-    /// True if both ends announced PPKs.
-    ppk: bool,
+    /// The first IKE_AUTH request, if the proof needs another one.
+    first: Option<Message>,
     /// The additional key exchanges that are still to come.
     left: VecDeque<Kem>,
-    covered: IntAuth,
     /// Cipher of the last additional key exchange, for a retransmitted request with other
     /// fragments.
     previous: Option<Cipher>,
@@ -186,23 +174,17 @@ impl AwaitAuth {
             initiator: false,
         });
         turn.core.nat = nat::detect(request, turn.core.path);
+        let method = turn.ctx.config.credential.as_ref();
+        let method = method.map(|credential| signature::method(credential, request));
+        let handshake = Handshake::new(keys, false, response, octets.to_vec());
         Ok(State::AwaitAuth(Box::new(Self {
-            keys,
-            request: octets.to_vec(),
-            response,
+            proof: Responder::new(handshake, method, ppk),
             group: choice.group,
             private,
-            method: turn
-                .ctx
-                .config
-                .credential
-                .as_ref()
-                .map(|credential| signature::method(credential, request)),
             willing: redirect::is_willing(request),
             elsewhere,
-            ppk,
+            first: None,
             left: choice.kems.into(),
-            covered: IntAuth::default(),
             previous: None,
             expires: terms.until,
         })))
@@ -221,13 +203,13 @@ impl AwaitAuth {
         octets: &[u8],
         responses: &Responses,
     ) -> bool {
-        let same = match Datagram::decode(&self.request) {
+        let same = match Datagram::decode(&self.proof.handshake.theirs) {
             Ok(Datagram::Clear(before)) => cookie::is_all_that_differs(&before, message),
             Ok(Datagram::Sealed(_)) | Err(_) => false,
         };
         let takes = same && responses.is_newest(0);
         if takes {
-            self.request = octets.to_vec();
+            self.proof.handshake.theirs = octets.to_vec();
         }
         takes
     }
@@ -255,7 +237,7 @@ impl AwaitAuth {
         }
         let cipher = match &mut self.previous {
             Some(previous) if is_last => previous,
-            _ => &mut self.keys.cipher,
+            _ => &mut self.proof.handshake.keys.cipher,
         };
         match protected::accept_request(turn, cipher, arrived) {
             None => State::AwaitAuth(self),
@@ -263,13 +245,18 @@ impl AwaitAuth {
                 turn.ctx
                     .refused_unknown_peer(arrived.path.remote, Refusal::Misbehaved(why));
                 let payloads = vec![Payload::Notify(notify)];
-                protected::respond(turn, &mut self.keys.cipher, arrived, payloads);
+                protected::respond(
+                    turn,
+                    &mut self.proof.handshake.keys.cipher,
+                    arrived,
+                    payloads,
+                );
                 self.linger()
             }
             Some(Ok(request)) if intermediate::is_covered(&request.header) => {
                 self.exchange(&request, arrived, turn)
             }
-            Some(Ok(request)) => self.conclude(&request, arrived, turn),
+            Some(Ok(request)) => self.conclude(request, arrived, turn),
         }
     }
 
@@ -315,15 +302,22 @@ impl AwaitAuth {
             );
             turn.ctx.out.counters.refused += 1;
             let payloads = vec![notify(NotifyType::INVALID_SYNTAX, Vec::new())];
-            protected::respond(turn, &mut self.keys.cipher, arrived, payloads);
+            protected::respond(
+                turn,
+                &mut self.proof.handshake.keys.cipher,
+                arrived,
+                payloads,
+            );
             return self.linger();
         };
-        protected::respond(turn, &mut self.keys.cipher, arrived, vec![answer]);
-        self.covered
-            .add(&self.keys.roots, &mut turn.core.transcript);
-        let (spi_i, spi_r) = (turn.core.spi_i, turn.core.spi_r);
-        let keys = self.keys.renewed(kem, shared, spi_i, spi_r, false);
-        self.previous = Some(std::mem::replace(&mut self.keys, keys).cipher);
+        protected::respond(
+            turn,
+            &mut self.proof.handshake.keys.cipher,
+            arrived,
+            vec![answer],
+        );
+        let before = self.proof.handshake.renew(kem, shared, turn.core);
+        self.previous = Some(before.cipher);
         State::AwaitAuth(self)
     }
 
@@ -334,53 +328,52 @@ impl AwaitAuth {
 
     fn conclude(
         mut self: Box<Self>,
-        request: &Message,
+        request: Message,
         arrived: &Arrived<'_>,
         turn: &mut Turn<'_, '_>,
     ) -> State {
-        let verified = self
-            .verify(
-                request,
-                arrived.path.remote.ip(),
-                turn.ctx.config,
-                turn.ctx.today,
-            )
-            .and_then(|(peer, proved)| {
-                Ok((peer, proved, self.prove(peer, request, turn.ctx.config)?))
-            });
-        let (peer, proved, ours) = match verified {
-            Ok(verified) => verified,
-            Err(why) => {
-                self.refuse(request, &why, turn);
-                turn.ctx.out.counters.refused += 1;
-                let mut payloads = vec![notify(NotifyType::AUTHENTICATION_FAILED, Vec::new())];
-                if let (Refusal::BadProof { why, .. }, true) = (&why, self.private) {
-                    payloads.extend(signature::explanation(why));
-                }
-                turn.ctx.refused_unknown_peer(arrived.path.remote, why);
-                protected::respond(turn, &mut self.keys.cipher, arrived, payloads);
-                return self.linger();
-            }
+        let earlier = self.first.take();
+        let first = earlier.as_ref().unwrap_or(&request);
+        let round = Round {
+            first,
+            request: &request,
+            from: arrived.path.remote.ip(),
         };
-        turn.core.peer = Some(peer.name.clone());
+        match self.proof.step(round, turn) {
+            Ok(Step::Done(proved)) => self.admit(proved, arrived, turn),
+            Ok(Step::More(payloads)) => {
+                let cipher = &mut self.proof.handshake.keys.cipher;
+                protected::respond(turn, cipher, arrived, payloads);
+                self.first = earlier.or(Some(request));
+                // The answer to this request has the keys of the next one.
+                self.previous = None;
+                State::AwaitAuth(self)
+            }
+            Err(why) => self.refuse(first, why, arrived, turn),
+        }
+    }
+
+    /// Continues with an initiator that is proved.
+    fn admit(self, proved: Proved<'_>, arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) -> State {
+        turn.core.peer = Some(proved.peer.name.clone());
         turn.core.path = match turn.core.path.remote.ip() == arrived.path.remote.ip() {
             true => arrived.path,
             false => nat::float(turn.core.path, turn.ctx.config.natt_port),
         };
+        let Handshake { keys, theirs, .. } = self.proof.handshake;
         turn.ctx.attempt(
             turn.core,
-            of_initiator(&self.request, Some(request), self.private),
+            of_initiator(&theirs, Some(proved.message), self.private),
         );
-        let proved = Proved {
-            peer,
-            keys: self.keys.proved(proved),
-            ours,
+        let initiator = ProvedInitiator {
+            keys: keys.proved(&proved.evidence),
+            proved,
             private: self.private,
             willing: self.willing,
             elsewhere: self.elsewhere,
             group: self.group,
         };
-        match admission::admit(proved, request, arrived, turn) {
+        match admission::admit(initiator, arrived, turn) {
             Next::Up(mut session) if turn.core.path != arrived.path => {
                 follow::check_beginning(&mut session, arrived, turn);
                 State::Established(session)
@@ -389,13 +382,19 @@ impl AwaitAuth {
         }
     }
 
-    /// Records the claims of an unauthenticated initiator, and its refusal.
-    fn refuse(&self, request: &Message, why: &Refusal, turn: &mut Turn<'_, '_>) {
+    /// Refuses an initiator that did not prove its identity, and records its claims.
+    fn refuse(
+        mut self: Box<Self>,
+        first: &Message,
+        why: Refusal,
+        arrived: &Arrived<'_>,
+        turn: &mut Turn<'_, '_>,
+    ) -> State {
         let config = turn.ctx.config;
         let claimed = why
             .claimed()
             .and_then(|claimed| config.named(claimed).next());
-        let theirs = of_initiator(&self.request, Some(request), self.private);
+        let theirs = of_initiator(&self.proof.handshake.theirs, Some(first), self.private);
         let attempts = &mut turn.ctx.out.attempts;
         attempts.refuse(
             turn.core,
@@ -405,123 +404,15 @@ impl AwaitAuth {
             why.clone(),
             turn.ctx.now,
         );
-    }
-
-    /// Identifies and authenticates the initiator. The work is the same for an unknown identity or
-    /// PPK.
-    fn verify<'c>(
-        &mut self,
-        request: &Message,
-        from: IpAddr,
-        config: &'c PeerTable,
-        today: UnixTime,
-    ) -> Result<(&'c Peer, PeerProved), Refusal> {
-        let Presented { id, proof } =
-            Presented::of_initiator(request).ok_or(Refusal::AuthenticationMethod)?;
-        let identity = &id.identity;
-        let found = find_peer(config, identity, from);
-        let choice = self.mix_ppk(found.as_ref().ok().copied(), request);
-        let mut proof = proof.clone();
-        if let Ok(Choice::WithoutBy(data)) = &choice {
-            proof.data = data.to_vec();
+        turn.ctx.out.counters.refused += 1;
+        let mut payloads = vec![notify(NotifyType::AUTHENTICATION_FAILED, Vec::new())];
+        if let (Refusal::BadProof { why, .. }, true) = (&why, self.private) {
+            payloads.extend(signature::explanation(why));
         }
-        let bad_ppk = |why| Refusal::BadPpk {
-            claimed: identity.clone(),
-            why,
-        };
-        let claim = Claim {
-            message: &self.request,
-            nonce: &self.keys.nonce_r,
-            proof_key: &self.keys.roots.peer_proof,
-            id,
-            intermediate: &self.covered.octets(false, request.header.message_id),
-        };
-        if signature::is_verified(proof.method) {
-            let known = found.as_ref().ok();
-            let known = known.and_then(|peer| Proof::of(peer).known_key());
-            let verified = signature::verify(&claim, &proof, request, known, config, today);
-            let verified = verified.map_err(|why| match (why, &choice) {
-                // The refusal reveals as little as with any wrong PPK.
-                (BadProof::WrongSignature | BadProof::WrongKey, Err(why)) if self.ppk => {
-                    bad_ppk(why.clone())
-                }
-                (BadProof::WrongSignature | BadProof::WrongKey, _) if self.ppk => {
-                    bad_ppk(BadPpk::Wrong)
-                }
-                (why, _) => bad_proof(identity, why),
-            });
-            let named = found.and_then(|peer| {
-                is_meant(request, config)?;
-                let expected = signature::is_expected(Proof::of(peer), request);
-                expected.map_err(|why| bad_proof(identity, why))?;
-                Ok(peer)
-            });
-            // A certificate reveals its owner to everyone, a raw public key only to its own peer.
-            let looked_at = config.signing.certificates && signature::is_certified(request);
-            let (peer, proved) = match looked_at {
-                true => verified.and_then(|proved| Ok((named?, proved)))?,
-                false => named.and_then(|peer| Ok((peer, verified?)))?,
-            };
-            choice.map_err(bad_ppk)?;
-            return Ok((peer, proved));
-        }
-        let nobodys = Secret::new(vec![0; 32]);
-        let psk = match found.as_ref().map(|peer| Proof::of(peer)) {
-            Ok(Proof::Psk(psk)) => psk,
-            Ok(Proof::Signature | Proof::RawKey(_)) | Err(_) => &nobodys,
-        };
-        let verified = claim.verify(&proof, psk);
-        let peer = found?;
-        is_meant(request, config)?;
-        let expected = Proof::of(peer);
-        if expected.is_signature() {
-            let why = signature::missed(expected, proof.method);
-            return Err(bad_proof(identity, why));
-        }
-        let wrong = match choice.map_err(bad_ppk)? {
-            Choice::Use(_) => bad_ppk(BadPpk::Wrong),
-            Choice::Without | Choice::WithoutBy(_) => Refusal::WrongKey(identity.clone()),
-        };
-        verified.map(|proved| (peer, proved)).ok_or(wrong)
-    }
-
-    /// Decides about the initiator's PPK, and mixes it into the keys if it is used.
-    fn mix_ppk<'a>(
-        &mut self,
-        peer: Option<&'a Peer>,
-        request: &'a Message,
-    ) -> Result<Choice<'a>, BadPpk> {
-        let ours = peer.and_then(|peer| peer.ppk.as_deref());
-        let choice = ppk::choose(self.ppk, ours, request);
-        if self.ppk {
-            let nobodys = Secret::new(vec![0; 32]);
-            let (secret, used) = match &choice {
-                Ok(Choice::Use(ppk)) => (&ppk.secret, true),
-                _ => (&nobodys, false),
-            };
-            let with_ppk = self.keys.roots.with_ppk(secret);
-            if used {
-                self.keys.roots = with_ppk;
-            }
-        }
-        choice
-    }
-
-    /// Returns our CERT payloads, if any, and our AUTH.
-    fn prove(&self, peer: &Peer, request: &Message, config: &Config) -> Result<OwnProof, Refusal> {
-        let claim = Claim {
-            message: &self.response,
-            nonce: &self.keys.nonce_i,
-            proof_key: &self.keys.roots.own_proof,
-            id: &config.identity.clone().into(),
-            intermediate: &self.covered.octets(false, request.header.message_id),
-        };
-        let proof = Proof::of(peer);
-        let method = match proof {
-            Proof::Psk(_) => None,
-            Proof::Signature | Proof::RawKey(_) => Some(self.method.ok_or(Refusal::CannotProve)??),
-        };
-        OwnProof::new(proof, method, &claim, config).ok_or(Refusal::CannotProve)
+        turn.ctx.refused_unknown_peer(arrived.path.remote, why);
+        let cipher = &mut self.proof.handshake.keys.cipher;
+        protected::respond(turn, cipher, arrived, payloads);
+        self.linger()
     }
 }
 
@@ -531,42 +422,4 @@ fn refuse_first(request: &Message, why: Refusal, turn: &mut Turn<'_, '_>) {
     theirs.read_init(request);
     let attempts = &mut turn.ctx.out.attempts;
     attempts.refuse(turn.core, None, turn.ctx.config, theirs, why, turn.ctx.now);
-}
-
-/// Returns an error if the initiator names another responder identity than ours.
-fn is_meant(request: &Message, config: &Config) -> Result<(), Refusal> {
-    match responder_identity(request).filter(|id| **id != config.identity) {
-        None => Ok(()),
-        Some(wanted) => Err(Refusal::NotWhoWeAre {
-            wanted: wanted.clone(),
-            ours: config.identity.clone(),
-        }),
-    }
-}
-
-/// Returns the peer with an identity, preferably the one configured for this address, otherwise one
-/// without an address.
-fn find_peer<'c>(
-    config: &'c PeerTable,
-    identity: &Identity,
-    from: IpAddr,
-) -> Result<&'c Peer, Refusal> {
-    let named = || config.named(identity);
-    if named().next().is_none() {
-        return Err(Refusal::UnknownIdentity(identity.clone()));
-    }
-    named()
-        .find(|peer| peer.address == Some(from))
-        .or_else(|| named().find(|peer| peer.address.is_none()))
-        .ok_or_else(|| Refusal::WrongAddress {
-            identity: identity.clone(),
-            address: from,
-        })
-}
-
-fn bad_proof(claimed: &Identity, why: BadProof) -> Refusal {
-    Refusal::BadProof {
-        claimed: claimed.clone(),
-        why,
-    }
 }

@@ -7,19 +7,19 @@
 
 use super::State;
 use super::arrived::Arrived;
-use super::auth_sent::AuthSent;
 use super::closing::Ending;
 use super::kem_sent::KemSent;
 use super::turn::Turn;
 use crate::allowed_suites::{AllowedIkeSuites, group_id};
 use crate::attempt::Offer;
 use crate::auth::Proof;
+use crate::auth::handshake::Handshake;
+use crate::auth::initiator::Initiator;
 use crate::counters::DropReason;
 use crate::down_reason::DownReason;
 use crate::exchange::init::{self, Init, NONCE_LEN};
 use crate::exchange::{first_error, is_ours, rules, vendor_id};
 use crate::extension::fragment::{self, Outgoing};
-use crate::extension::intermediate::IntAuth;
 use crate::extension::{childless, cookie, guess, intermediate, nat, padding, ppk, redirect, tcp};
 use crate::keys::{Inputs, UnprovedKeys};
 use crate::proposal::{check_ike, offer_ike};
@@ -342,18 +342,10 @@ impl InitSent {
             spi_r: turn.core.spi_r,
             initiator: true,
         });
-        let next = AuthSent {
-            ppk: agreed.is_some(),
-            with_ppk: None,
-            keys,
-            response: arrived.octets.to_vec(),
-            child: None,
-            method,
-            private: is_ours(response),
-            covered: IntAuth::default(),
-        };
         let first = self.sent[&answer.group].clone();
+        let handshake = Handshake::new(keys, true, first, arrived.octets.to_vec());
+        let proof = Initiator::new(handshake, method, agreed.is_some());
         let kems = answer.kems.iter().copied().collect();
-        KemSent::begin(next, first, kems, turn)
+        KemSent::begin(proof, is_ours(response), kems, turn)
     }
 }

@@ -9,6 +9,7 @@ use super::auth_sent::{AuthSent, uncut};
 use super::closing::Ending;
 use super::protected;
 use super::turn::Turn;
+use crate::auth::initiator::Initiator;
 use crate::down_reason::{DownReason, PeerMisbehaved};
 use crate::exchange::{first_error, key_exchange};
 use crate::extension::intermediate::Asked;
@@ -18,45 +19,45 @@ use std::collections::VecDeque;
 use wire::ike::{ExchangeType, Message};
 
 pub(crate) struct KemSent {
-    /// State for IKE_AUTH, including the keys.
-    pub(crate) next: AuthSent,
-    /// Our IKE_SA_INIT message.
-    first: Vec<u8>,
+    /// The proofs of IKE_AUTH, including the keys.
+    pub(crate) proof: Initiator,
+    /// True if the responder understands our private numbers.
+    private: bool,
     asked: Asked,
     /// The methods that follow.
     left: VecDeque<Kem>,
 }
 
 impl KemSent {
-    /// Starts the next of the remaining exchanges, or IKE_AUTH if there is none. `first` is our
-    /// IKE_SA_INIT message.
+    /// Starts the next of the remaining exchanges, or IKE_AUTH if there is none.
     pub(super) fn begin(
-        mut next: AuthSent,
-        first: Vec<u8>,
+        mut proof: Initiator,
+        private: bool,
         mut left: VecDeque<Kem>,
         turn: &mut Turn<'_, '_>,
     ) -> State {
         let Some(kem) = left.pop_front() else {
-            return next.begin(&first, turn);
+            return AuthSent::begin(proof, private, turn);
         };
         let Some(asked) = Asked::new(kem) else {
             return Ending::gone(DownReason::NoKemKey, turn).into();
         };
         let (exchange, payloads) = (ExchangeType::IKE_INTERMEDIATE, vec![asked.payload()]);
         let allowed = turn.ctx.config.timers.give_up;
-        protected::request(turn, &mut next.keys.cipher, exchange, payloads, allowed);
+        let cipher = &mut proof.handshake.keys.cipher;
+        protected::request(turn, cipher, exchange, payloads, allowed);
         let uncut = uncut(turn.core, turn.ctx.config);
         turn.ctx.out.attempts.learn_uncut(turn.core, uncut);
         State::KemSent(Box::new(Self {
-            next,
-            first,
+            proof,
+            private,
             asked,
             left,
         }))
     }
 
     pub(super) fn handle(self: Box<Self>, arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) -> State {
-        match protected::accept_unproved(turn, &self.next.keys.cipher, arrived) {
+        match protected::accept_unproved(turn, &self.proof.handshake.keys.cipher, arrived) {
             None => State::KemSent(self),
             Some(Err(complaint)) => {
                 Ending::gone(DownReason::Misbehaved(complaint.why), turn).into()
@@ -80,8 +81,8 @@ impl KemSent {
             return Ending::gone(DownReason::KemRefused { notify }, turn).into();
         }
         let Self {
-            mut next,
-            first,
+            mut proof,
+            private,
             asked,
             left,
         } = *self;
@@ -89,10 +90,7 @@ impl KemSent {
         let Some((kem, shared)) = agreed else {
             return Ending::gone(DownReason::Misbehaved(PeerMisbehaved::BadKem), turn).into();
         };
-        next.covered
-            .add(&next.keys.roots, &mut turn.core.transcript);
-        let (spi_i, spi_r) = (turn.core.spi_i, turn.core.spi_r);
-        next.keys = next.keys.renewed(kem, shared, spi_i, spi_r, true);
-        Self::begin(next, first, left, turn)
+        proof.handshake.renew(kem, shared, turn.core);
+        Self::begin(proof, private, left, turn)
     }
 }

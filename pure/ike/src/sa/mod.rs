@@ -244,8 +244,8 @@ impl State {
     /// Returns the cipher of a state that may have an outstanding request.
     fn cipher(&mut self) -> Option<&mut Cipher> {
         match self {
-            Self::KemSent(state) => Some(&mut state.next.keys.cipher),
-            Self::AuthSent(state) => Some(&mut state.keys.cipher),
+            Self::KemSent(state) => Some(&mut state.proof.handshake.keys.cipher),
+            Self::AuthSent(state) => Some(&mut state.proof.handshake.keys.cipher),
             Self::Established(state) => Some(&mut state.keys.cipher),
             Self::Ending(Ending::Closing(state)) => Some(&mut state.keys.cipher),
             Self::InitSent(_) | Self::AwaitAuth(_) | Self::Ending(_) => None,

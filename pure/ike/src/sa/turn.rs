@@ -111,17 +111,17 @@ impl<'c> Turn<'_, 'c> {
         let ours = self.ctx.config.identity.clone();
         let peer = self.core.peer(self.ctx.config);
         let proof = peer.map(Proof::of);
+        let has_key = proof.is_some_and(|proof| proof.known_key().is_some());
+        let is_certified = proof.is_some_and(Proof::is_certified);
         let why = signature::explained(refusal);
         match ppk {
             Some(Ppk { id, .. }) if why.is_none() => {
                 let id = id.clone();
                 DownReason::PpkRefused { ours, id }
             }
-            _ => match proof {
-                Some(Proof::RawKey(_)) => DownReason::KeyRefused { ours },
-                Some(Proof::Signature) => DownReason::CertificateRefused { ours, why },
-                Some(Proof::Psk(_)) | None => DownReason::AuthenticationRefused { ours },
-            },
+            _ if has_key => DownReason::KeyRefused { ours },
+            _ if is_certified => DownReason::CertificateRefused { ours, why },
+            _ => DownReason::AuthenticationRefused { ours },
         }
     }
 

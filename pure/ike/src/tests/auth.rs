@@ -15,8 +15,14 @@ fn proof(pair: &mut Pair, side: Side, id: &Identification) -> Authentication {
     };
     let state = &pair.host(side).engine.sas.values().next().unwrap().state;
     let (keys, nonce) = match state {
-        State::AuthSent(state) => (&state.keys, &state.keys.nonce_r),
-        State::AwaitAuth(state) => (&state.keys, &state.keys.nonce_i),
+        State::AuthSent(state) => {
+            let keys = &state.proof.handshake.keys;
+            (keys, &keys.nonce_r)
+        }
+        State::AwaitAuth(state) => {
+            let keys = &state.proof.handshake.keys;
+            (keys, &keys.nonce_i)
+        }
         _ => panic!("IKE_AUTH is not under way"),
     };
     let claim = Claim {

@@ -104,9 +104,9 @@ impl Engine {
 
 fn cipher(sa: &Sa) -> Option<&Cipher> {
     match &sa.state {
-        State::KemSent(state) => Some(&state.next.keys.cipher),
-        State::AuthSent(state) => Some(&state.keys.cipher),
-        State::AwaitAuth(state) => Some(&state.keys.cipher),
+        State::KemSent(state) => Some(&state.proof.handshake.keys.cipher),
+        State::AuthSent(state) => Some(&state.proof.handshake.keys.cipher),
+        State::AwaitAuth(state) => Some(&state.proof.handshake.keys.cipher),
         State::Established(state) => Some(&state.keys.cipher),
         State::Ending(Ending::Closing(state)) => Some(&state.keys.cipher),
         State::Ending(Ending::Retired(state)) => Some(&state.keys.cipher),
@@ -116,9 +116,9 @@ fn cipher(sa: &Sa) -> Option<&Cipher> {
 
 fn cipher_mut(sa: &mut Sa) -> Option<&mut Cipher> {
     match &mut sa.state {
-        State::KemSent(state) => Some(&mut state.next.keys.cipher),
-        State::AuthSent(state) => Some(&mut state.keys.cipher),
-        State::AwaitAuth(state) => Some(&mut state.keys.cipher),
+        State::KemSent(state) => Some(&mut state.proof.handshake.keys.cipher),
+        State::AuthSent(state) => Some(&mut state.proof.handshake.keys.cipher),
+        State::AwaitAuth(state) => Some(&mut state.proof.handshake.keys.cipher),
         State::Established(state) => Some(&mut state.keys.cipher),
         State::Ending(Ending::Closing(state)) => Some(&mut state.keys.cipher),
         State::Ending(Ending::Retired(state)) => Some(&mut state.keys.cipher),

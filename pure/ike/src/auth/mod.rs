@@ -1,5 +1,14 @@
-//! Proofs of identity, and AUTH with a pre-shared key (RFC 7296 section 2.15). Signatures are in
-//! `signature`.
+//! Proofs of identity in IKE_AUTH, and AUTH with a pre-shared key (RFC 7296 section 2.15).
+//! Signatures are in `signature`.
+//!
+//! IKE_AUTH is an exchange in rounds. The proofs of one end are a part ([`initiator`],
+//! [`responder`]) whose `step` takes the peer's next message and returns a [`Step`]: the proof, or
+//! the payloads of another message. The states (`sa/auth_sent.rs`, `sa/await_auth.rs`) carry
+//! messages and do not know the methods. Once the peer is proved, `sa/admission.rs` follows.
+//!
+//! A method is a variant of [`Proof`], and its secrets between two rounds are fields of the two
+//! parts. All methods so far prove themselves in one round. A method that needs more bounds their
+//! number; the state bounds their time, as the initiator is half open until the last one.
 //!
 //! ```text
 //! AUTH = prf(prf(Shared Secret, "Key Pad for IKEv2"),
@@ -10,53 +19,53 @@
 //! detects anything that an attacker changed in it (proposals, vendor IDs, NAT detection).
 //! `IntAuth` covers the messages between IKE_SA_INIT and IKE_AUTH (`extension::intermediate`).
 
+pub(crate) mod handshake;
+pub(crate) mod initiator;
+mod proof;
+pub(crate) mod responder;
+
 use crate::config::Peer;
 use crate::prf::PrfKey;
-use crypto::{RawKey, Secret};
-use wire::ike::{AuthMethod, Authentication, Identification};
+use crypto::Secret;
+use wire::ike::{AuthMethod, Authentication, Identification, Message, Payload};
+
+pub(crate) use proof::Proof;
 
 const KEY_PAD: &[u8] = b"Key Pad for IKEv2";
 
+/// Result of a message of IKE_AUTH.
+pub(crate) enum Step<'p> {
+    /// The peer is proved.
+    Done(Proved<'p>),
+    /// The method needs another message from us, with these payloads.
+    More(Vec<Payload>),
+}
+
+/// A peer that has proved its identity.
+pub(crate) struct Proved<'p> {
+    pub(crate) peer: &'p Peer,
+    pub(crate) evidence: PeerProved,
+    /// The peer's message with all that is not a proof: the first request, or the last response.
+    pub(crate) message: &'p Message,
+    /// The payloads of our own proof that the peer does not have yet: those of a responder.
+    pub(crate) payloads: Vec<Payload>,
+}
+
 /// Evidence that the peer's AUTH payload has been verified. Only a verification creates one.
-pub(crate) struct PeerProved(());
+pub(crate) struct PeerProved {
+    chain: Vec<Vec<u8>>,
+}
 
 impl PeerProved {
-    /// Creates the evidence for `signature`, after a signature has been verified.
-    pub(crate) const fn by_signature() -> Self {
-        Self(())
-    }
-}
-
-/// How a peer and we prove our identities to each other, as configured.
-#[derive(Clone, Copy)]
-pub(crate) enum Proof<'p> {
-    /// With a pre-shared key.
-    Psk(&'p Secret),
-    /// With certificates.
-    Signature,
-    /// With raw public keys, of which this is the peer's.
-    RawKey(&'p RawKey),
-}
-
-impl<'p> Proof<'p> {
-    pub(crate) fn of(peer: &'p Peer) -> Self {
-        match (&peer.psk, peer.key.as_deref()) {
-            (Some(psk), _) => Self::Psk(psk),
-            (None, Some(key)) => Self::RawKey(key),
-            (None, None) => Self::Signature,
-        }
+    /// Creates the evidence for `signature`, after a signature has been verified with the key of
+    /// these certificates, or with a raw public key.
+    pub(crate) const fn by_signature(chain: Vec<Vec<u8>>) -> Self {
+        Self { chain }
     }
 
-    /// Returns the peer's raw public key, if it proves its identity with one.
-    pub(crate) const fn known_key(self) -> Option<&'p RawKey> {
-        match self {
-            Self::RawKey(key) => Some(key),
-            Self::Psk(_) | Self::Signature => None,
-        }
-    }
-
-    pub(crate) const fn is_signature(self) -> bool {
-        matches!(self, Self::Signature | Self::RawKey(_))
+    /// Returns the certificates that authenticated the peer. They may be revoked later.
+    pub(crate) fn into_chain(self) -> Vec<Vec<u8>> {
+        self.chain
     }
 }
 
@@ -87,7 +96,8 @@ impl Claim<'_> {
     pub(crate) fn verify(&self, proof: &Authentication, psk: &Secret) -> Option<PeerProved> {
         let shared_key = proof.method == AuthMethod::SHARED_KEY;
         let genuine = crypto::equal(&proof.data, self.mac(psk).expose());
-        (shared_key && genuine).then_some(PeerProved(()))
+        let chain = Vec::new();
+        (shared_key && genuine).then_some(PeerProved { chain })
     }
 
     /// Returns the octets to sign.

@@ -1,0 +1,46 @@
+//! The methods by which peers and we prove our identities ([`Proof`]).
+
+use crate::config::Peer;
+use crypto::{RawKey, Secret};
+
+/// Method by which a peer and we prove our identities to each other, as configured.
+#[derive(Clone, Copy)]
+pub(crate) enum Proof<'p> {
+    /// With a pre-shared key.
+    Psk(&'p Secret),
+    /// With certificates.
+    Signature,
+    /// With raw public keys, of which this is the peer's.
+    RawKey(&'p RawKey),
+}
+
+impl<'p> Proof<'p> {
+    pub(crate) fn of(peer: &'p Peer) -> Self {
+        match (&peer.psk, peer.key.as_deref()) {
+            (Some(psk), _) => Self::Psk(psk),
+            (None, Some(key)) => Self::RawKey(key),
+            (None, None) => Self::Signature,
+        }
+    }
+
+    /// Returns the peer's raw public key, if it proves its identity with one.
+    pub(crate) const fn known_key(self) -> Option<&'p RawKey> {
+        match self {
+            Self::RawKey(key) => Some(key),
+            Self::Psk(_) | Self::Signature => None,
+        }
+    }
+
+    /// Returns true if the peer proves its identity with a certificate.
+    pub(crate) const fn is_certified(self) -> bool {
+        match self {
+            Self::Signature => true,
+            Self::Psk(_) | Self::RawKey(_) => false,
+        }
+    }
+
+    /// Returns true if the peer proves its identity with a signature.
+    pub(crate) const fn is_signature(self) -> bool {
+        self.is_certified() || self.known_key().is_some()
+    }
+}

@@ -1,0 +1,225 @@
+//! The responder's part of the proofs in IKE_AUTH.
+//!
+//! The initiator learns as little as possible: an unknown identity and a wrong key lead to the same
+//! answer after the same work. Our own log has the difference.
+
+use super::handshake::Handshake;
+use super::{PeerProved, Proof, Proved, Step};
+use crate::bad_proof::BadProof;
+use crate::config::{Config, Peer};
+use crate::exchange::auth::{Presented, responder_identity};
+use crate::extension::ppk::{self, BadPpk, Choice};
+use crate::peer_table::PeerTable;
+use crate::refusal::Refusal;
+use crate::sa::turn::Turn;
+use crate::signature::{self, NotVerified};
+use crypto::{Secret, UnixTime};
+use model::Identity;
+use std::net::IpAddr;
+use wire::ike::{AuthMethod, Message, Payload};
+
+/// The proofs of an IKE SA that a peer initiates.
+pub(crate) struct Responder {
+    pub(crate) handshake: Handshake,
+    /// Method by which we sign for the initiator, if we sign at all.
+    method: Option<Result<AuthMethod, NotVerified>>,
+    /// True if both ends announced PPKs.
+    ppk: bool,
+}
+
+/// A round of IKE_AUTH at its responder.
+#[derive(Clone, Copy)]
+pub(crate) struct Round<'a> {
+    /// The first request, which has the identity that the initiator claims.
+    pub(crate) first: &'a Message,
+    /// The request of this round.
+    pub(crate) request: &'a Message,
+    /// Its source address.
+    pub(crate) from: IpAddr,
+}
+
+impl Responder {
+    pub(crate) const fn new(
+        handshake: Handshake,
+        method: Option<Result<AuthMethod, NotVerified>>,
+        ppk: bool,
+    ) -> Self {
+        Self {
+            handshake,
+            method,
+            ppk,
+        }
+    }
+
+    /// Returns the proof, or the payloads of the response that asks for another round.
+    pub(crate) fn step<'p, 'c: 'p>(
+        &mut self,
+        round: Round<'p>,
+        turn: &mut Turn<'_, 'c>,
+    ) -> Result<Step<'p>, Refusal> {
+        let config = turn.ctx.config;
+        let (peer, evidence) = self.verify(round, config, turn.ctx.today)?;
+        let payloads = self.prove(peer, round.first.header.message_id, config)?;
+        Ok(Step::Done(Proved {
+            peer,
+            evidence,
+            message: round.first,
+            payloads,
+        }))
+    }
+
+    /// Identifies and authenticates the initiator. The work is the same for an unknown identity or
+    /// PPK.
+    fn verify<'c>(
+        &mut self,
+        round: Round<'_>,
+        config: &'c PeerTable,
+        today: UnixTime,
+    ) -> Result<(&'c Peer, PeerProved), Refusal> {
+        let Round {
+            first,
+            request,
+            from,
+        } = round;
+        let Presented { id, proof } =
+            Presented::of_initiator(request).ok_or(Refusal::AuthenticationMethod)?;
+        let identity = &id.identity;
+        let found = find_peer(config, identity, from);
+        let choice = self.mix_ppk(found.as_ref().ok().copied(), request);
+        let mut proof = proof.clone();
+        if let Ok(Choice::WithoutBy(data)) = &choice {
+            proof.data = data.to_vec();
+        }
+        let bad_ppk = |why| Refusal::BadPpk {
+            claimed: identity.clone(),
+            why,
+        };
+        let intermediate = self.handshake.intermediate(first.header.message_id);
+        let claim = self.handshake.peer_claim(id, &intermediate);
+        if signature::is_verified(proof.method) {
+            let known = found.as_ref().ok();
+            let known = known.and_then(|peer| Proof::of(peer).known_key());
+            let verified = signature::verify(&claim, &proof, request, known, config, today);
+            let verified = verified.map_err(|why| match (why, &choice) {
+                // The refusal reveals as little as with any wrong PPK.
+                (BadProof::WrongSignature | BadProof::WrongKey, Err(why)) if self.ppk => {
+                    bad_ppk(why.clone())
+                }
+                (BadProof::WrongSignature | BadProof::WrongKey, _) if self.ppk => {
+                    bad_ppk(BadPpk::Wrong)
+                }
+                (why, _) => bad_proof(identity, why),
+            });
+            let named = found.and_then(|peer| {
+                is_meant(request, config)?;
+                let expected = signature::is_expected(Proof::of(peer), request);
+                expected.map_err(|why| bad_proof(identity, why))?;
+                Ok(peer)
+            });
+            // A certificate reveals its owner to everyone, a raw public key only to its own peer.
+            let looked_at = config.signing.certificates && signature::is_certified(request);
+            let (peer, proved) = match looked_at {
+                true => verified.and_then(|proved| Ok((named?, proved)))?,
+                false => named.and_then(|peer| Ok((peer, verified?)))?,
+            };
+            choice.map_err(bad_ppk)?;
+            return Ok((peer, proved));
+        }
+        let nobodys = Secret::new(vec![0; 32]);
+        let psk = match found.as_ref().map(|peer| Proof::of(peer)) {
+            Ok(Proof::Psk(psk)) => psk,
+            Ok(Proof::Signature | Proof::RawKey(_)) | Err(_) => &nobodys,
+        };
+        let verified = claim.verify(&proof, psk);
+        let peer = found?;
+        is_meant(request, config)?;
+        let expected = Proof::of(peer);
+        if expected.is_signature() {
+            let why = signature::missed(expected, proof.method);
+            return Err(bad_proof(identity, why));
+        }
+        let wrong = match choice.map_err(bad_ppk)? {
+            Choice::Use(_) => bad_ppk(BadPpk::Wrong),
+            Choice::Without | Choice::WithoutBy(_) => Refusal::WrongKey(identity.clone()),
+        };
+        verified.map(|proved| (peer, proved)).ok_or(wrong)
+    }
+
+    /// Decides about the initiator's PPK, and mixes it into the keys if it is used.
+    fn mix_ppk<'a>(
+        &mut self,
+        peer: Option<&'a Peer>,
+        request: &'a Message,
+    ) -> Result<Choice<'a>, BadPpk> {
+        let ours = peer.and_then(|peer| peer.ppk.as_deref());
+        let choice = ppk::choose(self.ppk, ours, request);
+        if self.ppk {
+            let nobodys = Secret::new(vec![0; 32]);
+            let (secret, used) = match &choice {
+                Ok(Choice::Use(ppk)) => (&ppk.secret, true),
+                _ => (&nobodys, false),
+            };
+            let with_ppk = self.handshake.keys.roots.with_ppk(secret);
+            if used {
+                self.handshake.keys.roots = with_ppk;
+            }
+        }
+        choice
+    }
+
+    /// Returns the payloads of our proof: our identity, CERT if we have any, AUTH, and the
+    /// confirmation of a PPK in our keys.
+    fn prove(&self, peer: &Peer, first: u32, config: &Config) -> Result<Vec<Payload>, Refusal> {
+        let proof = Proof::of(peer);
+        let method = match proof.is_signature() {
+            false => None,
+            true => Some(self.method.ok_or(Refusal::CannotProve)??),
+        };
+        let roots = &self.handshake.keys.roots;
+        let own = self.handshake.prove(roots, first, proof, method, config);
+        let own = own.ok_or(Refusal::CannotProve)?;
+        let mut payloads = vec![Payload::IdResponder(config.identity.clone().into())];
+        payloads.extend(own.certificates);
+        payloads.push(Payload::Authentication(own.authentication));
+        payloads.extend(roots.ppk.then(ppk::confirmation));
+        Ok(payloads)
+    }
+}
+
+/// Returns an error if the initiator names another responder identity than ours.
+fn is_meant(request: &Message, config: &Config) -> Result<(), Refusal> {
+    match responder_identity(request).filter(|id| **id != config.identity) {
+        None => Ok(()),
+        Some(wanted) => Err(Refusal::NotWhoWeAre {
+            wanted: wanted.clone(),
+            ours: config.identity.clone(),
+        }),
+    }
+}
+
+/// Returns the peer with an identity, preferably the one configured for this address, otherwise one
+/// without an address.
+fn find_peer<'c>(
+    config: &'c PeerTable,
+    identity: &Identity,
+    from: IpAddr,
+) -> Result<&'c Peer, Refusal> {
+    let named = || config.named(identity);
+    if named().next().is_none() {
+        return Err(Refusal::UnknownIdentity(identity.clone()));
+    }
+    named()
+        .find(|peer| peer.address == Some(from))
+        .or_else(|| named().find(|peer| peer.address.is_none()))
+        .ok_or_else(|| Refusal::WrongAddress {
+            identity: identity.clone(),
+            address: from,
+        })
+}
+
+fn bad_proof(claimed: &Identity, why: BadProof) -> Refusal {
+    Refusal::BadProof {
+        claimed: claimed.clone(),
+        why,
+    }
+}
