@@ -453,7 +453,7 @@ mod tests {
         // The next message after packets arrive waits only for the work of the last few
         // milliseconds.
         thread.arrive(Sender::Reachable, subnet(1));
-        for _ in 0..24 {
+        for _ in 0..2 * PARTS {
             thread.turn(PACKETS, each);
         }
         assert_eq!(thread.handled.len(), 1001);
