@@ -497,8 +497,9 @@ impl Node {
             own.transit.dropped(held, Dropped::Expired, turn);
         });
     }
-    /// Applies another configuration, of which only differences have an effect. Returns the names
-    /// of the peers whose SAs are replaced. Ports, the key log and the role in Mobile IPv4 do not
+
+    /// Applies another configuration, of which only differences have an effect. Returns the peers
+    /// whose SAs are replaced. Ports, the key log and the role in Mobile IPv4 do not
     /// change.
     ///
     /// Policies, classes of service, padding, levels, cover traffic, MSS clamping, path MTU

@@ -7,13 +7,13 @@ use crate::plane::Plane;
 use crate::status::{ChildStatus, CsaStatus, GrantStatus, PeerState, PeerStatus, SILENT};
 use crate::tunnels::children::Child;
 use ike::{SaStatus, is_slot};
-use model::{Carrier, ChildSaId, PeerId};
+use model::{Carrier, ChildSaId, PeerId, PeerNames};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 /// The owners and the engines, to be read.
 pub(crate) struct View<'a> {
+    pub names: &'a PeerNames,
     pub own: &'a Owners,
     pub ike: &'a ike::Engine,
     pub plane: &'a Plane,

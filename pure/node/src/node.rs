@@ -601,6 +601,7 @@ impl Node {
 
     const fn view(&self) -> View<'_> {
         View {
+            names: &self.names,
             own: &self.own,
             ike: &self.ike,
             plane: &self.plane,

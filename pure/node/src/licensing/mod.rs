@@ -11,7 +11,7 @@ mod site;
 mod slots;
 
 use crate::Ending;
-use crate::config::{Peer, Role};
+use crate::config::Role;
 use crate::effects::Turn;
 use crate::event::TOKEN;
 use crate::mobile_ip::{self, Attachment, Enclosed, MobileIp};
@@ -289,13 +289,13 @@ impl Licensing {
 
     /// Removes licensed nodes that are no longer configured. Returns the peers whose packets they
     /// could read.
-    pub fn dismiss(&mut self, gone: &[&Licensed], tunnels: &Tunnels) -> BTreeSet<String> {
+    pub fn dismiss(&mut self, gone: &[&Licensed], tunnels: &Tunnels) -> BTreeSet<PeerId> {
         let mut read = BTreeSet::new();
-        for (name, node) in gone {
-            let children = self.distribution.dismiss(name, node);
+        for (peer, node) in gone {
+            let children = self.distribution.dismiss(*peer, node);
             let all = tunnels.children();
             let peers = children.iter().filter_map(|child| all.get(*child));
-            read.extend(peers.map(|child| child.peer.clone()));
+            read.extend(peers.map(|child| child.peer));
         }
         read
     }
@@ -357,13 +357,13 @@ impl Licensing {
     }
 }
 
-/// Name and identity of a licensed node.
-pub(crate) type Licensed = (String, Identity);
+/// A licensed node as a peer, and its identity.
+pub(crate) type Licensed = (PeerId, Identity);
 
 /// Returns the licensed nodes among the peers.
-pub(crate) fn licensed(peers: &[Peer]) -> BTreeSet<Licensed> {
+pub(crate) fn licensed(peers: &[ike::Peer]) -> BTreeSet<Licensed> {
     let nodes = peers.iter().filter(|peer| peer.role == Role::Licensed);
-    let named = nodes.map(|node| (node.name.clone(), node.identity.clone()));
+    let named = nodes.map(|node| (node.id, node.identity.clone()));
     named.collect()
 }
 
