@@ -45,7 +45,14 @@ impl Ends {
     /// # Errors
     /// As [`Ends::start`].
     pub fn start_on(walk: &Walk, home: Daemon, more: &str, terms: Terms<'_>) -> Result<Self> {
-        let mobile = walk.start_mobile(HOME_KEY, more, terms)?;
+        Self::when_up(home, walk.start_mobile(HOME_KEY, more, terms)?)
+    }
+
+    /// Waits until the tunnel between two daemons is up.
+    ///
+    /// # Errors
+    /// The tunnel does not come up.
+    pub fn when_up(home: Daemon, mobile: Daemon) -> Result<Self> {
         mobile.wait_until("status", DEADLINE, pair::is_up)?;
         home.wait_until("status", DEADLINE, pair::is_up)?;
         Ok(Self { home, mobile })

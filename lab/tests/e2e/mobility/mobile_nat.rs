@@ -141,10 +141,7 @@ fn what_has_no_room_behind_a_nat_is_cut_before_it_is_in_udp() -> Result<()> {
     let blind = |config: String| config.replace("[tunnel]\n", "[tunnel]\npath_mtu = \"off\"\n");
     let home = walk.start_home_as(&blind(walk.home_config_with(DETECT)))?;
     let config = blind(walk.mobile_config("", Terms::PLAIN));
-    let mobile = walk.start_mobile_as(HOME_KEY, &config)?;
-    for daemon in [&home, &mobile] {
-        daemon.wait_until("status", DEADLINE, lab::pair::is_up)?;
-    }
+    let _ends = Ends::when_up(home, walk.start_mobile_as(HOME_KEY, &config)?)?;
     let tap = Wiretap::open(nat)?;
     transfer(&walk.mobile, &walk.home, GATEWAY[0], MB)?;
     transfer(&walk.home, &walk.mobile, MOBILE[0], MB)?;
