@@ -496,6 +496,7 @@ impl Node {
             own.transit.dropped(held, Dropped::Expired, turn);
         });
     }
+
     /// Applies another configuration, of which only differences have an effect. Returns the names
     /// of the peers whose SAs are replaced. Ports, the key log and the role in Mobile IPv4 do not
     /// change.
@@ -529,13 +530,13 @@ impl Node {
         distribution.set_lifetime(config.grant_lifetime);
         let (old_nodes, nodes) = (licensed(self.ike.peers()), licensed(&ike.peers));
         let gone: Vec<&Licensed> = old_nodes.difference(&nodes).collect();
-        let mut anew = self.own.licensing.dismiss(&gone, &self.own.tunnels);
-        for name in &anew {
+        let mut replaced = self.own.licensing.dismiss(&gone, &self.own.tunnels);
+        for name in &replaced {
             if let Some(sa) = self.own.tunnels.current(name) {
                 self.ike.renew(sa, now);
             }
         }
-        anew.extend(self.ike.reconfigure(ike, now));
+        replaced.extend(self.ike.reconfigure(ike, now));
         if let Some(mobile_ip) = &mut self.own.mobile_ip {
             mobile_ip.reserve(&self.ike);
         }
@@ -548,13 +549,13 @@ impl Node {
                 .relocate(config.places, config.neighbours, &own.tunnels, turn);
         });
         let tunnels = &mut self.own.tunnels;
-        for name in tunnels.set_peers(config.start, &anew, &self.ike, now) {
+        for name in tunnels.set_peers(config.start, &replaced, &self.ike, now) {
             self.ike.bar(&name, false, now);
         }
         for (name, node) in nodes.difference(&old_nodes) {
             self.own.licensing.admit(name, node, &self.ike, now);
         }
         self.initiate_known(now);
-        anew
+        replaced
     }
 }

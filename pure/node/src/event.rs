@@ -372,7 +372,7 @@ pub enum Event {
         peer: Option<String>,
         /// Source of the refused message, if its sender is not authenticated.
         from: Option<SocketAddr>,
-        /// What was refused, and the cause.
+        /// Cause, which says what was refused.
         why: Cause,
     },
     /// An event of Mobile IPv4.

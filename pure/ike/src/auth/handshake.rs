@@ -1,5 +1,5 @@
-//! What IKE_SA_INIT and IKE_INTERMEDIATE leave for IKE_AUTH: the keys, and the data that AUTH
-//! covers.
+//! Results of IKE_SA_INIT and IKE_INTERMEDIATE that IKE_AUTH needs: the keys, and the data that
+//! AUTH covers.
 
 use super::{Claim, Proof};
 use crate::config::Config;

@@ -1,5 +1,5 @@
-//! What follows a proof of identity in IKE_AUTH, whatever the proof was and however many rounds it
-//! took: initial contact, redirection, inner addresses and the first child SA.
+//! Content of IKE_AUTH beside the proofs of identity, the same for every method and number of
+//! rounds: initial contact, redirection, inner addresses and the first child SA.
 //!
 //! All of it is requested in the first request and answered in the last response, "the messages
 //! containing the SA payloads" (RFC 7296 section 2.19; RFC 4555 section 3.2 for MOBIKE). All other

@@ -1,7 +1,8 @@
 //! Following a peer that does not announce its moves to a new address behind its NAT (RFC 7296
 //! section 2.23).
 //!
-//! If an authentic message has "a different port, address, or both", a host "that is not behind a
+//! If an authentic message has "a different port, address, or both", a host "that does not support
+//! other methods of recovery such as IKEv2 Mobility and Multihoming [...], and that is not behind a
 //! NAT, SHOULD send all packets (including retransmission packets) to the IP address and port in
 //! the validated packet". The integrity check does not cover the header: a router that rewrites the
 //! source address of one authentic packet would move a tunnel to a third party. A new address is
@@ -189,9 +190,8 @@ pub(crate) fn note_stray(
     give_credit(session, from, SHARE_OF_PACKETS * octets, turn);
 }
 
-/// Returns true if no check is running, or one that a check of a packet's path may replace.
-/// Where moves are announced, packets do not replace the check of IKE_AUTH, because they cannot
-/// move the IKE SA.
+/// Returns true if no check is running, or one that a check of a packet's path may replace. If
+/// moves are announced, packets cannot move the IKE SA, and do not replace the check of IKE_AUTH.
 fn gives_way(session: &Session, newer: Path) -> bool {
     let following = session.follow.check.as_ref();
     following.is_none_or(|following| {
