@@ -31,17 +31,18 @@ impl AssignedAddresses {
     /// assign addresses; the newer one determines the subnets.
     pub fn new(node: &Node, config: &Config) -> Self {
         let mut all = Self::default();
-        for (name, inside) in node.inside() {
-            let Some(peer) = config.peers.iter().find(|peer| peer.party.name == *name) else {
+        for (peer, inside) in node.inside() {
+            let name = node.name(*peer);
+            let Some(peer) = config.peers.iter().find(|peer| peer.party.name == name) else {
                 continue;
             };
-            let addresses = all.addresses.entry(name.clone()).or_default();
+            let addresses = all.addresses.entry(name.to_owned()).or_default();
             for address in inside.addresses.iter() {
                 if !addresses.contains(&address) {
                     addresses.push(address);
                 }
             }
-            all.behind.insert(name.clone(), Behind::new(inside));
+            all.behind.insert(name.to_owned(), Behind::new(inside));
             // A server outside the tunnel would be queried in clear.
             let mut led = all.led(peer);
             led.extend(peer.all_remote().skip(peer.remote.len()).cloned());

@@ -10,7 +10,7 @@ use crate::quota::Quota;
 use config::Audit as Settings;
 use control::{AuditEvent, Permit, Record, Why, Zone};
 use crypto::UnixTime;
-use model::{Identity, Instant, Licence, Right, ZoneId, ZoneSelector};
+use model::{Identity, Instant, Licence, PeerNames, Right, ZoneId, ZoneSelector};
 use node::{
     Composite, CsaStatus, Dropped, Ending, Event, GrantState, GrantStatus, HeldGrant, Node,
 };
@@ -110,7 +110,7 @@ fn open(settings: &Settings) -> io::Result<File> {
 
 /// Returns the record of an event, if it has one. `today` and `now` are the same time by two
 /// clocks.
-pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
+pub fn record(event: &Event, names: &PeerNames, today: UnixTime, now: Instant) -> Option<Record> {
     let record = match event {
         Event::Licensed {
             sa,
@@ -120,7 +120,7 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
             zones: agreement.zones.iter().map(Zone::from).collect(),
             licences: permits(&agreement.licences, &agreement.zones),
             lifetime_seconds: Some(lifetime.as_secs()),
-            ..entry(sa, AuditEvent::Agreed)
+            ..entry(sa, names, AuditEvent::Agreed)
         },
         Event::NotLicensed {
             peer,
@@ -129,7 +129,7 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
             why,
         } => Record {
             event: AuditEvent::NotAgreed,
-            peer: Some(peer.clone()),
+            peer: Some(names.name(*peer).to_owned()),
             identity: Some(licence.node.to_string()),
             licences: vec![unmet(licence, *zone)],
             reason: Some(told(why)),
@@ -155,13 +155,13 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
                 licences: permits(&licences, &zones),
                 zones: zones.iter().map(Zone::from).collect(),
                 until: after(today, *lifetime),
-                ..with(sa, AuditEvent::Given, node)
+                ..with(sa, names, AuditEvent::Given, node)
             }
         }
-        Event::Granted { sa, node, .. } => with(sa, AuditEvent::Accepted, node),
+        Event::Granted { sa, node, .. } => with(sa, names, AuditEvent::Accepted, node),
         Event::GrantRefused { sa, node, why } => Record {
             reason: Some(told(why)),
-            ..with(sa, AuditEvent::Refused, node)
+            ..with(sa, names, AuditEvent::Refused, node)
         },
         Event::GrantEnded {
             sa,
@@ -178,27 +178,27 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
             Record {
                 why: Some(why),
                 reason,
-                ..with(sa, event, node)
+                ..with(sa, names, event, node)
             }
         }
         Event::GrantHeld(held) => Record {
             until: after(today, held.until.since(now)),
-            ..with_keys(held, AuditEvent::Accepted)
+            ..with_keys(held, names, AuditEvent::Accepted)
         },
         // The node that received our keys, and the zones that they open.
         Event::KeysHandedOn { held, node } => Record {
             identity: Some(node.to_string()),
             opens: held.zones.iter().map(|zone| zone.0).collect(),
-            ..at_node(held, AuditEvent::Given)
+            ..at_node(held, names, AuditEvent::Given)
         },
         Event::GrantUnusable { gateway, csa, why } => Record {
             event: AuditEvent::Refused,
-            gateway: Some(gateway.clone()),
+            gateway: Some(names.name(*gateway).to_owned()),
             csa: Some(format!("{:016x}", csa.0)),
             reason: Some(why.clone()),
             ..Record::default()
         },
-        Event::GrantDropped { held, why } => dropped(held, *why),
+        Event::GrantDropped { held, why } => dropped(held, names, *why),
         // `Giving` has the record.
         Event::TokenGiven { .. } => return None,
         Event::PeerUp { .. }
@@ -244,11 +244,11 @@ pub fn holders(node: &Node, today: UnixTime, now: Instant) -> Vec<Record> {
         let left =
             |grant: &&GrantStatus| matches!(grant.state, GrantState::Sent | GrantState::Held);
         let grants = csa.grants.iter().filter(left);
-        grants.map(move |grant| holder(csa, grant))
+        grants.map(move |grant| holder(csa, node.names(), grant))
     });
     let held = held.iter().map(|held| Record {
         until: after(today, held.until.since(now)),
-        ..with_keys(held, AuditEvent::Held)
+        ..with_keys(held, node.names(), AuditEvent::Held)
     });
     let time = |record| Record {
         time: today.rfc3339(),
@@ -257,10 +257,10 @@ pub fn holders(node: &Node, today: UnixTime, now: Instant) -> Vec<Record> {
     given.chain(held).map(time).collect()
 }
 
-fn holder(csa: &CsaStatus, grant: &GrantStatus) -> Record {
+fn holder(csa: &CsaStatus, names: &PeerNames, grant: &GrantStatus) -> Record {
     let sa = Composite {
         csa: csa.csa,
-        peer: csa.peer.clone(),
+        peer: csa.peer,
         child: None,
         inbound: csa.inbound,
         outbound: csa.outbound,
@@ -273,7 +273,7 @@ fn holder(csa: &CsaStatus, grant: &GrantStatus) -> Record {
     Record {
         zones: zones.iter().filter(opened).map(Zone::from).collect(),
         licences: permits(&grant.licences, zones),
-        ..with(&sa, AuditEvent::Held, &grant.node)
+        ..with(&sa, names, AuditEvent::Held, &grant.node)
     }
 }
 
@@ -282,10 +282,10 @@ fn after(today: UnixTime, time: Duration) -> Option<String> {
 }
 
 /// Starts an endpoint's record about a composite SA.
-fn entry(sa: &Composite, event: AuditEvent) -> Record {
+fn entry(sa: &Composite, names: &PeerNames, event: AuditEvent) -> Record {
     Record {
         event,
-        peer: Some(sa.peer.clone()),
+        peer: Some(names.name(sa.peer).to_owned()),
         child: sa.child.clone(),
         csa: Some(format!("{:016x}", sa.csa.0)),
         spi_in: Some(sa.inbound.to_string()),
@@ -294,18 +294,18 @@ fn entry(sa: &Composite, event: AuditEvent) -> Record {
     }
 }
 
-fn with(sa: &Composite, event: AuditEvent, node: &Identity) -> Record {
+fn with(sa: &Composite, names: &PeerNames, event: AuditEvent, node: &Identity) -> Record {
     Record {
         identity: Some(node.to_string()),
-        ..entry(sa, event)
+        ..entry(sa, names, event)
     }
 }
 
 /// Starts a licensed node's record about keys.
-fn at_node(held: &HeldGrant, event: AuditEvent) -> Record {
+fn at_node(held: &HeldGrant, names: &PeerNames, event: AuditEvent) -> Record {
     Record {
         event,
-        gateway: Some(held.gateway.clone()),
+        gateway: Some(names.name(held.gateway).to_owned()),
         identity: Some(held.identity.to_string()),
         csa: Some(format!("{:016x}", held.csa.0)),
         spi_in: Some(held.to_gateway.to_string()),
@@ -314,15 +314,15 @@ fn at_node(held: &HeldGrant, event: AuditEvent) -> Record {
     }
 }
 
-fn with_keys(held: &HeldGrant, event: AuditEvent) -> Record {
+fn with_keys(held: &HeldGrant, names: &PeerNames, event: AuditEvent) -> Record {
     Record {
         grant: Some(held.grant),
         opens: held.zones.iter().map(|zone| zone.0).collect(),
-        ..at_node(held, event)
+        ..at_node(held, names, event)
     }
 }
 
-fn dropped(held: &HeldGrant, why: Dropped) -> Record {
+fn dropped(held: &HeldGrant, names: &PeerNames, why: Dropped) -> Record {
     let (event, why) = match why {
         Dropped::Revoked => (AuditEvent::Revoked, None),
         Dropped::Expired => (AuditEvent::Expired, Some(Why::Lifetime)),
@@ -330,7 +330,7 @@ fn dropped(held: &HeldGrant, why: Dropped) -> Record {
     };
     Record {
         why,
-        ..at_node(held, event)
+        ..at_node(held, names, event)
     }
 }
 
@@ -381,7 +381,7 @@ fn permit(node: &Identity, zones: Vec<String>, right: Right) -> Permit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{CsaId, MapKind, Spi, ZoneAgreement, ZoneSuite};
+    use model::{CsaId, MapKind, PeerId, Spi, ZoneAgreement, ZoneSuite};
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
@@ -389,10 +389,20 @@ mod tests {
     const TODAY: UnixTime = UnixTime(1_795_346_707);
     const NOW: Instant = Instant::ZERO;
 
+    fn names() -> PeerNames {
+        let mut names = PeerNames::default();
+        names.enter(["alice", "gw", "mallory"]);
+        names
+    }
+
+    fn id(peer: &str) -> PeerId {
+        names().id(peer).unwrap()
+    }
+
     fn sa() -> Composite {
         Composite {
             csa: CsaId(0x1234),
-            peer: "alice".to_owned(),
+            peer: id("alice"),
             child: None,
             inbound: Spi(0xa1),
             outbound: Spi(0xb2),
@@ -412,7 +422,7 @@ mod tests {
     }
 
     fn line(event: &Event) -> String {
-        record(event, TODAY, NOW).unwrap().to_line()
+        record(event, &names(), TODAY, NOW).unwrap().to_line()
     }
 
     fn settings(name: &str, required: bool) -> Settings {
@@ -431,7 +441,7 @@ mod tests {
             given,
             why,
         };
-        record(&event, TODAY, NOW).unwrap()
+        record(&event, &names(), TODAY, NOW).unwrap()
     }
 
     #[test]
@@ -467,7 +477,7 @@ mod tests {
     /// Returns an event that a gateway can cause at any rate, with any reason.
     fn unusable(gateway: &str, why: &str) -> Event {
         Event::GrantUnusable {
-            gateway: gateway.to_owned(),
+            gateway: id(gateway),
             csa: CsaId(1),
             why: why.to_owned(),
         }
@@ -479,7 +489,7 @@ mod tests {
         let mut audit = Audit::default();
         let mut kept = |event: &Event, millis| {
             let now = NOW + Duration::from_millis(millis);
-            audit.ration(record(event, TODAY, now).unwrap(), now)
+            audit.ration(record(event, &names(), TODAY, now).unwrap(), now)
         };
         let refusals = (0..10_000).filter_map(|millis| kept(&unusable("mallory", "no"), millis));
         let refusals: Vec<_> = refusals.collect();
@@ -562,7 +572,7 @@ mod tests {
                 given,
                 why,
             };
-            let record = record(&event, TODAY, NOW).unwrap();
+            let record = record(&event, &names(), TODAY, NOW).unwrap();
             (record.event, record.why.unwrap(), record.reason)
         };
         let text = || "closed on request".to_owned();
@@ -597,7 +607,7 @@ mod tests {
     fn a_licensed_node_says_whose_keys_it_has_and_what_became_of_them() {
         let held = HeldGrant {
             csa: CsaId(0x1234),
-            gateway: "gw".to_owned(),
+            gateway: id("gw"),
             identity: "gw.example.net".parse().unwrap(),
             from_gateway: Spi(0xb2),
             to_gateway: Spi(0xa1),
@@ -628,7 +638,7 @@ mod tests {
     #[test]
     fn what_is_refused_says_by_whom_and_why() {
         let not_agreed = Event::NotLicensed {
-            peer: "alice".to_owned(),
+            peer: id("alice"),
             licence: Licence {
                 node: node(),
                 zone: ZoneId(2),
@@ -651,7 +661,7 @@ mod tests {
             r#"{"time":"2026-11-22T11:25:07Z","event":"refused","peer":"alice","identity":"fa.example.net","csa":"0000000000001234","spi_in":"000000a1","spi_out":"000000b2","reason":"it holds as many as it can"}"#
         );
         let unusable = Event::GrantUnusable {
-            gateway: "gw".to_owned(),
+            gateway: id("gw"),
             csa: CsaId(0x1234),
             why: "too many".to_owned(),
         };
@@ -678,8 +688,8 @@ mod tests {
 
     #[test]
     fn other_events_are_not_recorded() {
-        let peer = "alice".to_owned();
-        assert_eq!(record(&Event::PeerUp { peer }, TODAY, NOW), None);
+        let peer = id("alice");
+        assert_eq!(record(&Event::PeerUp { peer }, &names(), TODAY, NOW), None);
     }
 
     #[test]

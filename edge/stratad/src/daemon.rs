@@ -146,6 +146,7 @@ impl Daemon {
             broken: None,
             _claim: claim,
         };
+        daemon.trace.dropped.set_names(daemon.node.names());
         daemon.api.set_routes(&daemon.config, daemon.host.inside());
         daemon.unproved.reconfigure(&daemon.config);
         daemon.open_audit(daemon.config.audit.clone(), now);
@@ -314,6 +315,7 @@ impl Daemon {
             self.record_holders(now);
         }
         let made_anew = self.node.reconfigure(setup::node(&new), now);
+        self.trace.dropped.set_names(self.node.names());
         if let Some((store, leases)) = first_store {
             self.node.restore_leases(leases);
             self.store = Some(store);
@@ -333,9 +335,14 @@ impl Daemon {
         }
         self.resolve(now);
         os::memory::return_freed();
+        let made_anew = made_anew
+            .iter()
+            .map(|peer| self.node.name(*peer).to_owned());
+        let mut made_anew: Vec<_> = made_anew.collect();
+        made_anew.sort_unstable();
         Response::Reload(Reload {
             applied: true,
-            made_anew: made_anew.into_iter().collect(),
+            made_anew,
             ..report
         })
     }
@@ -362,7 +369,8 @@ impl Daemon {
     fn start_workers(&mut self) -> Result<()> {
         let tunnel = self.host.tunnel.as_ref();
         tunnel.map_or(Ok(()), |tunnel| {
-            self.workers.start(&self.config, &self.node, tunnel)
+            self.workers
+                .start(&self.config, &self.node, tunnel, &self.trace.dropped)
         })
     }
 

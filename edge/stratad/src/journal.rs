@@ -6,12 +6,11 @@
 
 use crate::explain::told;
 use crate::quota::Quota;
-use model::{Instant, Mode};
+use model::{Instant, Mode, PeerId, PeerNames};
 use node::mobile_ip::{self, ForeignEvent, HomeEvent, MobileEvent};
 use node::{Ending, Event};
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -30,10 +29,10 @@ pub struct Journal {
 }
 
 /// The subject of lines that it can cause at any rate.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Subject {
-    /// A peer, by the name of its table.
-    Peer(String),
+    /// A peer.
+    Peer(PeerId),
     /// A mobile node, by its address.
     Home(Ipv4Addr),
     /// The remote end of a path, by its address.
@@ -42,29 +41,30 @@ enum Subject {
 
 impl Journal {
     /// Logs one event. Events that ask for an action have no line.
-    pub fn tell(&mut self, event: &Event, now: Instant) {
+    pub fn tell(&mut self, event: &Event, names: &PeerNames, now: Instant) {
         if let Some(subject) = Subject::from_event(event)
-            && !self.grants_line(&subject, now)
+            && !self.grants_line(subject, names, now)
         {
             return;
         }
+        let peer = peer_of(event).map_or("", |peer| names.name(peer));
         match event {
-            Event::PeerUp { peer } => tracing::info!("peer {peer}: up"),
-            Event::Redirected { peer, to } => {
+            Event::PeerUp { .. } => tracing::info!("peer {peer}: up"),
+            Event::Redirected { to, .. } => {
                 tracing::info!("peer {peer}: redirected to {to}");
             }
-            Event::FellBack { peer, to } => {
+            Event::FellBack { to, .. } => {
                 tracing::info!("peer {peer}: no answer by UDP, trying TCP to {to}");
             }
-            Event::Reauthenticated { peer } => {
+            Event::Reauthenticated { .. } => {
                 tracing::info!("peer {peer}: re-authenticated");
             }
-            Event::Cloned { peer } => tracing::info!("peer {peer}: IKE SA cloned"),
-            Event::HandedOver { peer, path } => {
+            Event::Cloned { .. } => tracing::info!("peer {peer}: IKE SA cloned"),
+            Event::HandedOver { path, .. } => {
                 let (local, remote) = (path.local, path.remote);
                 tracing::info!("peer {peer}: tunnel handed over, now between {local} and {remote}");
             }
-            Event::SealedFor { peer, node } => match node {
+            Event::SealedFor { node, .. } => match node {
                 Some(node) => {
                     tracing::info!("peer {peer}: packets are now sealed for licensed node {node}")
                 }
@@ -72,37 +72,37 @@ impl Journal {
                     "peer {peer}: packets are now sealed for none of the nodes that are licensed by place"
                 ),
             },
-            Event::Unanswered { peer, to, tries } => tracing::warn!(
+            Event::Unanswered { to, tries, .. } => tracing::warn!(
                 "peer {peer}: no answer yet from {to} to {tries} messages, still trying; see `strata explain {peer}`"
             ),
             Event::Displaced {
-                peer,
                 old,
                 new,
                 in_turns: false,
+                ..
             } => tracing::info!("peer {peer}: connected from {new}, its IKE SA from {old} ends"),
-            Event::Displaced { peer, old, new, .. } => {
+            Event::Displaced { old, new, .. } => {
                 tracing::warn!("{}", two_machines(peer, &[*old, *new]));
             }
             Event::PeerDown {
-                peer,
                 why,
                 intended: true,
+                ..
             } => tracing::info!("peer {peer}: down: {}", in_one_line(&told(why))),
-            Event::PeerDown { peer, why, .. } => {
+            Event::PeerDown { why, .. } => {
                 tracing::warn!("peer {peer}: down: {}", in_one_line(&told(why)));
             }
-            Event::Configured { peer, addresses } => {
+            Event::Configured { addresses, .. } => {
                 let addresses = list(addresses.iter().map(|address| address.to_string()));
                 tracing::info!("peer {peer}: assigned {addresses}");
             }
             Event::ChildUp {
-                peer,
                 child,
                 inbound,
                 outbound,
                 zoned,
                 mode,
+                ..
             } => {
                 let kind = if *zoned { "zoned" } else { "plain" };
                 let tunnel = match mode {
@@ -114,11 +114,11 @@ impl Journal {
                 );
             }
             Event::ChildRekeyed {
-                peer,
                 child,
                 inbound,
                 outbound,
                 exchanges,
+                ..
             } => {
                 let tunnel = tunnel(child);
                 let from = match exchanges.group {
@@ -129,40 +129,40 @@ impl Journal {
                     "peer {peer}: {tunnel} rekeyed{from}, SPIs {inbound} in, {outbound} out"
                 );
             }
-            Event::IkeRekeyed { peer } => tracing::info!("peer {peer}: IKE SA rekeyed"),
-            Event::EcnUnused { peer, child } => {
+            Event::IkeRekeyed { .. } => tracing::info!("peer {peer}: IKE SA rekeyed"),
+            Event::EcnUnused { child, .. } => {
                 let tunnel = tunnel(child);
                 tracing::warn!(
                     "peer {peer}: {tunnel}: the peer or a router sets ECN fields against RFC 6040; see \
                      `congestion` in `strata status --json`"
                 );
             }
-            Event::Unpadded { peer, child } => {
+            Event::Unpadded { child, .. } => {
                 let tunnel = tunnel(child);
                 tracing::warn!(
                     "peer {peer}: {tunnel}: the peer does not support padding (ESP_TFC_PADDING_NOT_SUPPORTED), so packet \
                      lengths are visible: enable padding at the peer, or write `tfc = \"off\"`"
                 );
             }
-            Event::LevelSpent { peer, child } => {
+            Event::LevelSpent { child, .. } => {
                 let tunnel = tunnel(child);
                 tracing::warn!(
                     "peer {peer}: {tunnel}: the limit of unencrypted packets is reached, and all packets are encrypted; \
                      a rekey renews the limit only if `renewals` are left (`strata zones`)"
                 );
             }
-            Event::LevelRefused { peer, child } => {
+            Event::LevelRefused { child, .. } => {
                 let tunnel = tunnel(child);
                 tracing::warn!(
                     "peer {peer}: {tunnel}: dropped unencrypted packets that `level` does not allow, or over its limit; see \
                      `level_class` and `level_spent` in `strata status --json`"
                 );
             }
-            Event::ChildDown { peer, child } => {
+            Event::ChildDown { child, .. } => {
                 tracing::info!("peer {peer}: {} down", tunnel(child));
             }
             Event::Granted { sa, node, rights } => {
-                let peer = &sa.peer;
+                let peer = names.name(sa.peer);
                 let rights = rights
                     .iter()
                     .map(|(zone, right)| format!("{right:?} zone {zone}"));
@@ -173,14 +173,14 @@ impl Journal {
                 );
             }
             Event::TokenGiven { sa, holder, asker } => {
-                let peer = &sa.peer;
+                let peer = names.name(sa.peer);
                 tracing::info!(
                     audit = true,
                     "peer {peer}: {asker} has a token to fetch keys of the tunnel from {holder}, until it gets other keys"
                 );
             }
             Event::KeysHandedOn { held, node } => {
-                let gateway = &held.gateway;
+                let gateway = names.name(held.gateway);
                 tracing::info!(
                     audit = true,
                     "gateway {gateway}: {node} fetched keys from us with a mobile node's token"
@@ -192,7 +192,7 @@ impl Journal {
                 tracing::warn!(audit = true, "{node} refused the keys: {why}");
             }
             Event::GrantHeld(held) => {
-                let gateway = &held.gateway;
+                let gateway = names.name(held.gateway);
                 let zones = list(held.zones.iter().map(ToString::to_string));
                 tracing::info!(
                     audit = true,
@@ -200,16 +200,16 @@ impl Journal {
                 );
             }
             Event::GrantDropped { held, .. } => {
-                let gateway = &held.gateway;
+                let gateway = names.name(held.gateway);
                 tracing::info!(audit = true, "gateway {gateway}: keys deleted");
             }
             Event::Refused {
-                peer: Some(peer),
+                peer: Some(_),
                 from: None,
                 why,
             } => tracing::warn!("peer {peer}: refused: {}", in_one_line(&told(why))),
             Event::Refused {
-                peer: Some(peer),
+                peer: Some(_),
                 from: Some(from),
                 why,
             } => {
@@ -227,13 +227,13 @@ impl Journal {
             }
             Event::MobileIp(event) => tell_of_mobile_ip(event),
             Event::PathMtu {
-                peer,
                 outside: Some(outside),
                 inside: Some(inside),
+                ..
             } => {
                 tracing::info!("peer {peer}: path MTU {outside} octets, {inside} inside the tunnel")
             }
-            Event::PathMtu { peer, .. } => {
+            Event::PathMtu { .. } => {
                 tracing::info!("peer {peer}: path MTU expired, trying longer packets");
             }
             Event::PathMtuForged { path, mtu } => {
@@ -243,7 +243,7 @@ impl Journal {
                      packets on that path for ten minutes"
                 );
             }
-            Event::PathMoved { peer, path } => {
+            Event::PathMoved { path, .. } => {
                 let (local, remote) = (path.local, path.remote);
                 match path.is_without_udp() {
                     false => {
@@ -265,7 +265,7 @@ impl Journal {
                 why: Ending::Reconfigured,
                 ..
             } => {
-                let peer = &sa.peer;
+                let peer = names.name(sa.peer);
                 tracing::info!(
                     audit = true,
                     "{node} lost its licence for the tunnel of {peer}: the configuration changed"
@@ -286,15 +286,16 @@ impl Journal {
     }
 
     /// Returns true if a subject has a line left; reports the number of lines omitted before.
-    fn grants_line(&mut self, subject: &Subject, now: Instant) -> bool {
+    fn grants_line(&mut self, subject: Subject, names: &PeerNames, now: Instant) -> bool {
         if self.quotas.len() >= MOST_QUOTAS {
             self.quotas.retain(|_, quota| !quota.is_whole(now));
         }
-        let quota = self.quotas.entry(subject.clone()).or_default();
+        let quota = self.quotas.entry(subject).or_default();
         let Some(left_out) = quota.take(now) else {
             return false;
         };
         if left_out > 0 {
+            let subject = subject.told(names);
             tracing::warn!(
                 "{subject}: omitted {left_out} lines before this one, as there were too many at once"
             );
@@ -327,53 +328,57 @@ impl Journal {
 
 impl Subject {
     fn from_event(event: &Event) -> Option<Self> {
-        let name = match event {
-            Event::PeerUp { peer }
-            | Event::Redirected { peer, .. }
-            | Event::FellBack { peer, .. }
-            | Event::Reauthenticated { peer }
-            | Event::Cloned { peer }
-            | Event::HandedOver { peer, .. }
-            | Event::SealedFor { peer, .. }
-            | Event::Unanswered { peer, .. }
-            | Event::Displaced { peer, .. }
-            | Event::PeerDown { peer, .. }
-            | Event::Configured { peer, .. }
-            | Event::ChildUp { peer, .. }
-            | Event::ChildRekeyed { peer, .. }
-            | Event::IkeRekeyed { peer }
-            | Event::EcnUnused { peer, .. }
-            | Event::Unpadded { peer, .. }
-            | Event::LevelSpent { peer, .. }
-            | Event::LevelRefused { peer, .. }
-            | Event::ChildDown { peer, .. }
-            | Event::PathMtu { peer, .. }
-            | Event::PathMoved { peer, .. }
-            | Event::Refused {
-                peer: Some(peer), ..
-            } => peer,
-            Event::Granted { sa, .. }
-            | Event::TokenGiven { sa, .. }
-            | Event::GrantRefused { sa, .. } => &sa.peer,
-            Event::GrantHeld(held)
-            | Event::KeysHandedOn { held, .. }
-            | Event::GrantDropped { held, .. } => &held.gateway,
-            Event::MobileIp(event) => return home_of(event).map(Self::Home),
-            Event::PathMtuForged { path, .. } => return Some(Self::End(path.remote.ip())),
-            _ => return None,
-        };
-        Some(Self::Peer(name.clone()))
+        match event {
+            Event::MobileIp(event) => home_of(event).map(Self::Home),
+            Event::PathMtuForged { path, .. } => Some(Self::End(path.remote.ip())),
+            event => peer_of(event).map(Self::Peer),
+        }
+    }
+
+    fn told(self, names: &PeerNames) -> String {
+        match self {
+            Self::Peer(peer) => format!("peer {}", names.name(peer)),
+            Self::Home(home) => format!("mobile node {home}"),
+            Self::End(end) => format!("paths to {end}"),
+        }
     }
 }
 
-impl fmt::Display for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Peer(name) => write!(f, "peer {name}"),
-            Self::Home(home) => write!(f, "mobile node {home}"),
-            Self::End(end) => write!(f, "paths to {end}"),
-        }
-    }
+/// Returns the peer that a line is about, which can cause such lines at any rate.
+fn peer_of(event: &Event) -> Option<PeerId> {
+    Some(match event {
+        Event::PeerUp { peer }
+        | Event::Redirected { peer, .. }
+        | Event::FellBack { peer, .. }
+        | Event::Reauthenticated { peer }
+        | Event::Cloned { peer }
+        | Event::HandedOver { peer, .. }
+        | Event::SealedFor { peer, .. }
+        | Event::Unanswered { peer, .. }
+        | Event::Displaced { peer, .. }
+        | Event::PeerDown { peer, .. }
+        | Event::Configured { peer, .. }
+        | Event::ChildUp { peer, .. }
+        | Event::ChildRekeyed { peer, .. }
+        | Event::IkeRekeyed { peer }
+        | Event::EcnUnused { peer, .. }
+        | Event::Unpadded { peer, .. }
+        | Event::LevelSpent { peer, .. }
+        | Event::LevelRefused { peer, .. }
+        | Event::ChildDown { peer, .. }
+        | Event::PathMtu { peer, .. }
+        | Event::PathMoved { peer, .. }
+        | Event::Refused {
+            peer: Some(peer), ..
+        } => *peer,
+        Event::Granted { sa, .. }
+        | Event::TokenGiven { sa, .. }
+        | Event::GrantRefused { sa, .. } => sa.peer,
+        Event::GrantHeld(held)
+        | Event::KeysHandedOn { held, .. }
+        | Event::GrantDropped { held, .. } => held.gateway,
+        _ => return None,
+    })
 }
 
 /// Returns the mobile node that a line of Mobile IP is about. Renewals have no line.
@@ -558,9 +563,19 @@ pub mod tests {
         text.lines().map(|line| line.trim().to_owned()).collect()
     }
 
+    fn names() -> PeerNames {
+        let mut names = PeerNames::default();
+        names.enter(["alice", "mallory", "office"]);
+        names
+    }
+
+    fn id(peer: &str) -> PeerId {
+        names().id(peer).unwrap()
+    }
+
     fn refused(peer: &str, why: &str) -> Event {
         Event::Refused {
-            peer: Some(peer.to_owned()),
+            peer: Some(id(peer)),
             from: None,
             why: why.to_owned().into(),
         }
@@ -575,9 +590,9 @@ pub mod tests {
     fn a_peer_that_is_refused_without_end_has_a_few_lines_and_others_have_theirs() {
         let lines = lines(|journal| {
             for millis in 0..10_000 {
-                journal.tell(&refused("mallory", "no"), at(millis));
+                journal.tell(&refused("mallory", "no"), &names(), at(millis));
                 if millis % 1000 == 0 {
-                    journal.tell(&refused("alice", "no"), at(millis));
+                    journal.tell(&refused("alice", "no"), &names(), at(millis));
                 }
             }
         });
@@ -604,9 +619,9 @@ pub mod tests {
         };
         let lines = lines(|journal| {
             for number in 0..1000 {
-                journal.tell(&bound([10, 66, 0, 7], number as u8), at(0));
+                journal.tell(&bound([10, 66, 0, 7], number as u8), &names(), at(0));
             }
-            journal.tell(&bound([10, 66, 0, 8], 1), at(0));
+            journal.tell(&bound([10, 66, 0, 8], 1), &names(), at(0));
         });
         assert!(lines.len() < 70, "{}", lines.len());
         assert!(
@@ -627,8 +642,8 @@ pub mod tests {
             Event::PathMtuForged { path, mtu: 68 }
         };
         let lines = lines(|journal| {
-            (0..1000).for_each(|_| journal.tell(&forged(2), at(0)));
-            journal.tell(&forged(3), at(0));
+            (0..1000).for_each(|_| journal.tell(&forged(2), &names(), at(0)));
+            journal.tell(&forged(3), &names(), at(0));
         });
         assert!(lines.len() < 70, "{}", lines.len());
         let last = lines.last().unwrap();
@@ -638,13 +653,13 @@ pub mod tests {
     #[test]
     fn a_refused_host_is_named_by_its_address() {
         let refused = |peer: Option<&str>| Event::Refused {
-            peer: peer.map(str::to_owned),
+            peer: peer.map(id),
             from: Some(([192, 0, 2, 102], 4500).into()),
             why: "no".to_owned().into(),
         };
         let lines = lines(|journal| {
-            journal.tell(&refused(None), at(0));
-            journal.tell(&refused(Some("alice")), at(0));
+            journal.tell(&refused(None), &names(), at(0));
+            journal.tell(&refused(Some("alice")), &names(), at(0));
         });
         assert_eq!(
             lines,
@@ -659,20 +674,20 @@ pub mod tests {
     fn a_peer_that_does_not_answer_and_two_machines_with_one_key_are_warnings() {
         let (old, new) = (([192, 0, 2, 1], 4500).into(), ([192, 0, 2, 2], 4500).into());
         let displaced = |in_turns| Event::Displaced {
-            peer: "alice".to_owned(),
+            peer: id("alice"),
             old,
             new,
             in_turns,
         };
         let unanswered = Event::Unanswered {
-            peer: "office".to_owned(),
+            peer: id("office"),
             to: new,
             tries: 3,
         };
         let lines = lines(|journal| {
-            journal.tell(&unanswered, at(0));
-            journal.tell(&displaced(false), at(0));
-            journal.tell(&displaced(true), at(0));
+            journal.tell(&unanswered, &names(), at(0));
+            journal.tell(&displaced(false), &names(), at(0));
+            journal.tell(&displaced(true), &names(), at(0));
         });
         assert!(lines[0].starts_with("WARN peer office: no answer yet from 192.0.2.2:4500 to 3"));
         assert!(lines[1].starts_with("INFO peer alice: connected from 192.0.2.2:4500"));
@@ -682,13 +697,13 @@ pub mod tests {
     #[test]
     fn an_end_that_this_host_was_asked_for_is_no_warning() {
         let down = |intended| Event::PeerDown {
-            peer: "office".to_owned(),
+            peer: id("office"),
             why: "so".to_owned().into(),
             intended,
         };
         let lines = lines(|journal| {
-            journal.tell(&down(true), at(0));
-            journal.tell(&down(false), at(0));
+            journal.tell(&down(true), &names(), at(0));
+            journal.tell(&down(false), &names(), at(0));
         });
         assert_eq!(
             lines,
@@ -701,7 +716,7 @@ pub mod tests {
     fn a_text_with_a_line_of_its_own_is_one_line() {
         let forged = "it says x\n INFO peer alice: up\x1b[2K";
         let down = Event::PeerDown {
-            peer: "mallory".to_owned(),
+            peer: id("mallory"),
             why: forged.to_owned().into(),
             intended: false,
         };
@@ -711,7 +726,7 @@ pub mod tests {
             why: forged.to_owned().into(),
         };
         for event in [refused("mallory", forged), down, stranger] {
-            let lines = lines(|journal| journal.tell(&event, at(0)));
+            let lines = lines(|journal| journal.tell(&event, &names(), at(0)));
             assert_eq!(lines.len(), 1, "{lines:?}");
             assert!(lines[0].contains(r"x\n INFO") && !lines[0].contains('\x1b'));
         }

@@ -161,7 +161,8 @@ licences = [{ node = "fa.example.net", zones = ["headers"], right = "read" }]
             let said = before.diff(&after)[0].effect == Effect::Anew;
             let mut node = Node::new(setup::node(&before), [1; 32], Instant::ZERO);
             let anew = node.reconfigure(setup::node(&after), Instant::ZERO);
-            assert_eq!(anew.contains("alice"), said, "{from} -> {to}");
+            let alice = node.names().id("alice").unwrap();
+            assert_eq!(anew.contains(&alice), said, "{from} -> {to}");
         }
     }
 
@@ -190,8 +191,9 @@ licences = [{ node = "fa.example.net", zones = ["headers"], right = "read" }]
             assert_eq!(change.effect, row.effect, "{}", row.key);
             let mut node = Node::new(setup::node(&before), [1; 32], Instant::ZERO);
             let anew = node.reconfigure(setup::node(&after), Instant::ZERO);
+            let alice = node.names().id("alice").unwrap();
             assert_eq!(
-                anew.contains("alice"),
+                anew.contains(&alice),
                 row.effect == Effect::Anew,
                 "{}",
                 row.key

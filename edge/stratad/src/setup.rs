@@ -3,7 +3,7 @@
 use crate::mobile;
 use config::{Action, Addressing, Child, Config, Handover, Party, Peer, Stance, Start};
 use crypto::{Secret, TrustStore};
-use model::{Dscp, Features, LevelChoice, Shared, Shares};
+use model::{Features, LevelChoice, Shared, Shares};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,34 +59,6 @@ pub fn node(config: &Config) -> node::Config {
             at_once: redirect.when == config::When::Init,
         }),
         policies: config.policies.iter().map(policy).collect(),
-        classes: config
-            .peers
-            .iter()
-            .filter(|peer| peer.dscp != Dscp::default())
-            .map(|peer| (peer.party.name.clone(), peer.dscp))
-            .collect(),
-        sizes: config
-            .peers
-            .iter()
-            .filter_map(|peer| Some((peer.party.name.clone(), peer.tfc.sizes(config.tunnel.mtu)?)))
-            .collect(),
-        cover: config
-            .peers
-            .iter()
-            .filter_map(|peer| Some((peer.party.name.clone(), interval(peer.cover?))))
-            .collect(),
-        levels: config
-            .peers
-            .iter()
-            .map(|peer| (peer.party.name.clone(), level_choice(peer)))
-            .filter(|(_, choice)| *choice != LevelChoice::default())
-            .collect(),
-        places: config
-            .peers
-            .iter()
-            .filter(|peer| !peer.zones.slots.is_empty())
-            .map(|peer| (peer.party.name.clone(), places(peer)))
-            .collect(),
         neighbours: config.neighbours.clone(),
         clamp: config.tunnel.clamp.then_some(config.tunnel.mtu),
         path_mtu: match config.tunnel.path_mtu {
@@ -197,6 +169,11 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
         mode: from.mode,
     };
     let mut peer = peer(&from.party, from.address, role);
+    peer.dscp = from.dscp;
+    peer.sizes = from.tfc.sizes(config.tunnel.mtu);
+    peer.cover = from.cover.map(interval);
+    peer.level = level_choice(from);
+    peer.places = (!from.zones.slots.is_empty()).then(|| places(from));
     peer.ppk = from.ppk.as_deref().map(ppk).map(Box::new);
     let terms = &mut peer.terms;
     terms.lifetimes.child = from.rekey;
@@ -271,28 +248,24 @@ fn pool(from: &config::Pool, config: &Config) -> node::Pool {
 
 fn peer(party: &Party, address: Option<IpAddr>, role: node::Role) -> node::Peer {
     let psk = party.psk.as_ref();
-    node::Peer {
-        name: party.name.clone(),
-        address,
-        identity: party.identity.clone(),
-        psk: psk.map(|psk| Secret::new(psk.expose().to_vec())),
-        key: party.pubkey.clone(),
-        ppk: None,
-        role,
-        terms: Shared::from(node::PeerTerms {
-            suites: party.suites.clone(),
-            groups: party.groups.clone(),
-            kems: party.kems.clone(),
-            liveness: party.liveness,
-            lifetimes: node::Lifetimes {
-                ike: party.ike_rekey,
-                reauth: party.reauth.unwrap_or_default(),
-                ..node::Lifetimes::default()
-            },
-            window: party.window,
-            ..node::PeerTerms::default()
-        }),
-    }
+    let mut peer = node::Peer::new(&party.name, party.identity.clone(), role);
+    peer.address = address;
+    peer.psk = psk.map(|psk| Secret::new(psk.expose().to_vec()));
+    peer.key.clone_from(&party.pubkey);
+    peer.terms = Shared::from(node::PeerTerms {
+        suites: party.suites.clone(),
+        groups: party.groups.clone(),
+        kems: party.kems.clone(),
+        liveness: party.liveness,
+        lifetimes: node::Lifetimes {
+            ike: party.ike_rekey,
+            reauth: party.reauth.unwrap_or_default(),
+            ..node::Lifetimes::default()
+        },
+        window: party.window,
+        ..node::PeerTerms::default()
+    });
+    peer
 }
 
 fn credential(from: &config::Credential) -> node::Credential {

@@ -5,11 +5,10 @@
 
 use crate::clear::Dropped;
 use crate::faults::{self, Counts, Faults, Way};
-use crate::quota::Quota;
 use crate::sockets::Sockets;
 use crate::streams::{self, Streams};
-use crate::trace;
-use model::{Df, Path};
+use crate::trace::{self, Drops};
+use model::{Df, Path, PeerId};
 use node::{DropReason, Packet, Sink};
 use os::{Bulk, lock};
 use std::collections::BTreeSet;
@@ -167,8 +166,8 @@ pub struct PacketSink<'a> {
     streams: &'a mut dyn Carrier,
     /// I/O counters.
     counters: &'a mut IoCounters,
-    /// Quota of lines about dropped packets.
-    lines: &'a mut Quota,
+    /// For lines about dropped packets.
+    lines: &'a mut Drops,
     /// Deliberate faults.
     faults: &'a mut Option<Faults>,
     /// Paths whose MTU was too small for a packet.
@@ -183,7 +182,7 @@ impl<'a> PacketSink<'a> {
         tun: Option<&'a mut Bulk>,
         streams: &'a mut dyn Carrier,
         counters: &'a mut IoCounters,
-        lines: &'a mut Quota,
+        lines: &'a mut Drops,
         faults: &'a mut Option<Faults>,
     ) -> Self {
         Self {
@@ -281,7 +280,7 @@ impl Sink for PacketSink<'_> {
         self.dropped_of(packet, why, None);
     }
 
-    fn dropped_of(&mut self, packet: &mut Packet, why: DropReason, peer: Option<&str>) {
+    fn dropped_of(&mut self, packet: &mut Packet, why: DropReason, peer: Option<PeerId>) {
         if tracing::enabled!(Level::TRACE) {
             trace::dropped(packet, why, peer, self.lines, os::clock::now());
         }
@@ -328,7 +327,7 @@ mod tests {
         };
         let carries = |act: &mut dyn FnMut(&mut PacketSink<'_>)| {
             let (mut sockets, mut counters) = (Sockets::none(), IoCounters::default());
-            let (mut lines, mut faults) = (Quota::default(), None);
+            let (mut lines, mut faults) = (Drops::default(), None);
             let mut streams = Nowhere;
             let mut sink = PacketSink::new(
                 &mut sockets,

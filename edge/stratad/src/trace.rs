@@ -5,10 +5,11 @@
 //! all unknown hosts together have one. They do not use up the quotas of `journal.rs`.
 
 use crate::quota::Quota;
-use model::{Flow, Instant, Path, Transmit};
+use model::{Flow, Instant, Path, PeerId, PeerNames, Transmit};
 use node::{DropReason, Node, Packet};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::Level;
 use wire::esp;
 use wire::ike::{Datagram, Header, Payload};
@@ -16,10 +17,38 @@ use wire::ike::{Datagram, Header, Payload};
 /// Quotas of lines.
 #[derive(Default)]
 pub struct Trace {
-    /// For lines about messages, by the peer's name; `None` for all unknown hosts.
-    messages: BTreeMap<Option<String>, Quota>,
+    /// For lines about messages, by peer; `None` for all unknown hosts.
+    messages: BTreeMap<Option<PeerId>, Quota>,
     /// For lines about packets that the main thread drops.
-    pub dropped: Quota,
+    pub dropped: Drops,
+}
+
+/// The quota of lines about the packets that one thread drops, and the names in these lines.
+#[derive(Default)]
+pub struct Drops {
+    quota: Quota,
+    /// The names that the main thread has set. Other threads read them for a line only.
+    names: Arc<Mutex<Arc<PeerNames>>>,
+}
+
+impl Drops {
+    /// Creates the quota of another thread, with the same names.
+    pub fn beside(&self) -> Self {
+        Self {
+            quota: Quota::default(),
+            names: Arc::clone(&self.names),
+        }
+    }
+
+    /// Sets the names, for all threads.
+    pub fn set_names(&self, names: &Arc<PeerNames>) {
+        *self.names() = Arc::clone(names);
+    }
+
+    /// Locks the names. A poisoned lock is harmless: a change is complete at once.
+    fn names(&self) -> MutexGuard<'_, Arc<PeerNames>> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Trace {
@@ -101,10 +130,10 @@ impl Trace {
 
     /// Returns the beginning of a line about a message, if there is room for the line.
     fn begin(&mut self, node: &Node, message: &[u8], now: Instant) -> Option<String> {
-        let peer = node.peer_of(message).map(str::to_owned);
-        let left_out = self.messages.entry(peer.clone()).or_default().take(now)?;
+        let peer = node.peer_of(message);
+        let left_out = self.messages.entry(peer).or_default().take(now)?;
         let whose = peer.map_or("unidentified host".to_owned(), |peer| {
-            format!("peer {peer}")
+            format!("peer {}", node.name(peer))
         });
         if left_out > 0 {
             tracing::debug!("{whose}: omitted {left_out} lines about messages before this one");
@@ -145,23 +174,27 @@ fn describe(message: &[u8]) -> String {
 pub fn dropped(
     packet: &Packet,
     why: DropReason,
-    peer: Option<&str>,
-    quota: &mut Quota,
+    peer: Option<PeerId>,
+    drops: &mut Drops,
     now: Instant,
 ) {
-    if !begin_packet(quota, now) {
+    if !begin_packet(drops, now) {
         return;
     }
     let what = describe_packet(packet);
     match peer {
-        Some(peer) => tracing::trace!("peer {peer}: dropped {what}: {why}"),
+        Some(peer) => {
+            let names = drops.names();
+            let peer = names.name(peer);
+            tracing::trace!("peer {peer}: dropped {what}: {why}");
+        }
         None => tracing::trace!("dropped {what}: {why}"),
     }
 }
 
 /// Logs an acknowledgement in transit that a licensed node does not forward now.
-pub fn suppressed(packet: &[u8], quota: &mut Quota, now: Instant) {
-    if !tracing::enabled!(Level::TRACE) || !begin_packet(quota, now) {
+pub fn suppressed(packet: &[u8], drops: &mut Drops, now: Instant) {
+    if !tracing::enabled!(Level::TRACE) || !begin_packet(drops, now) {
         return;
     }
     let flow = wire::ip::flow(packet).map(|flow| describe_flow(&flow));
@@ -173,8 +206,8 @@ pub fn suppressed(packet: &[u8], quota: &mut Quota, now: Instant) {
 }
 
 /// Returns true if there is room for a line about a dropped packet.
-fn begin_packet(quota: &mut Quota, now: Instant) -> bool {
-    let left_out = quota.take(now);
+fn begin_packet(drops: &mut Drops, now: Instant) -> bool {
+    let left_out = drops.quota.take(now);
     if let Some(left_out @ 1..) = left_out {
         tracing::trace!("omitted {left_out} lines about dropped packets before this one");
     }
@@ -269,7 +302,7 @@ mod tests {
     #[test]
     fn a_suppressed_acknowledgement_has_a_line_within_the_quota_of_dropped_packets() {
         let lines = lines_of(|| {
-            let mut quota = Quota::default();
+            let mut quota = Drops::default();
             for _ in 0..1000 {
                 suppressed(&octets(DATAGRAM), &mut quota, Instant::ZERO);
             }
@@ -284,7 +317,7 @@ mod tests {
     fn a_flood_of_drops_has_few_lines_and_the_next_line_counts_the_rest() {
         let packet = Packet::from_slice(&octets(DATAGRAM));
         let lines = lines_of(|| {
-            let mut quota = Quota::default();
+            let mut quota = Drops::default();
             for millis in 0..10_000 {
                 let now = Instant::from_origin(Duration::from_millis(millis));
                 dropped(&packet, DropReason::NoPolicy, None, &mut quota, now);
@@ -300,9 +333,12 @@ mod tests {
     fn a_dropped_packet_of_a_known_peer_is_found_by_its_name() {
         let packet = Packet::from_slice(&octets(DATAGRAM));
         let lines = lines_of(|| {
-            let mut quota = Quota::default();
-            let peer = Some("office");
-            dropped(&packet, DropReason::NoSa, peer, &mut quota, Instant::ZERO);
+            let mut names = PeerNames::default();
+            names.enter(["office"]);
+            let (peer, main) = (names.id("office"), Drops::default());
+            let mut drops = main.beside();
+            main.set_names(&names.into());
+            dropped(&packet, DropReason::NoSa, peer, &mut drops, Instant::ZERO);
         });
         let first = "TRACE peer office: dropped a datagram of 28 octets, UDP 10.1.0.2";
         assert!(lines[0].starts_with(first), "{lines:?}");

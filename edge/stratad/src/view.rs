@@ -251,12 +251,16 @@ fn drops(node: &Node, counters: &IoCounters) -> BTreeMap<String, u64> {
 
 /// Returns the answer to `strata paths`.
 pub fn paths(node: &Node) -> Paths {
-    let mut tunnels: Vec<_> = node.paths().iter().map(tunnel_paths).collect();
+    let tunnels = node.paths();
+    let mut tunnels: Vec<_> = tunnels
+        .iter()
+        .map(|status| tunnel_paths(status, node.name(status.peer)))
+        .collect();
     tunnels.sort_by(|a, b| a.name.cmp(&b.name));
     Paths { tunnels }
 }
 
-fn tunnel_paths(status: &PathsStatus) -> TunnelPaths {
+fn tunnel_paths(status: &PathsStatus, name: &str) -> TunnelPaths {
     let (local, remote) = (status.path.local, status.path.remote);
     let candidate = |candidate: &node::Candidate| {
         let node::Way {
@@ -277,7 +281,7 @@ fn tunnel_paths(status: &PathsStatus) -> TunnelPaths {
         }
     };
     TunnelPaths {
-        name: status.name.clone(),
+        name: name.to_owned(),
         local,
         remote,
         carrier: carrier(status.path.carrier),

@@ -6,9 +6,9 @@
 
 use crate::batch::{self, Arrived, TURNS, fill};
 use crate::host::Tunnel;
-use crate::quota::Quota;
 use crate::sink::{Carrier, IoCounters, PacketSink};
 use crate::sockets::Sockets;
+use crate::trace::Drops;
 use anyhow::{Context, Result};
 use config::Config;
 use model::{Instant, Path};
@@ -67,8 +67,8 @@ struct Worker {
     batch: Vec<Packet>,
     arrived: Arrived,
     counters: Arc<Mutex<IoCounters>>,
-    /// Quota of lines about dropped packets.
-    lines: Quota,
+    /// For lines about dropped packets.
+    lines: Drops,
     poller: Poller,
     main: Main,
 }
@@ -95,7 +95,13 @@ impl Workers {
     }
 
     /// Starts the worker threads that the configuration asks for, unless they already run.
-    pub fn start(&mut self, config: &Config, node: &Node, tunnel: &Tunnel) -> Result<()> {
+    pub fn start(
+        &mut self,
+        config: &Config,
+        node: &Node,
+        tunnel: &Tunnel,
+        lines: &Drops,
+    ) -> Result<()> {
         if !self.threads.is_empty() {
             return Ok(());
         }
@@ -105,6 +111,7 @@ impl Workers {
                 node.worker(number),
                 tunnel.tun.queue()?,
                 self.main(),
+                lines.beside(),
             )?;
             let counters = Arc::clone(&worker.counters);
             let stop = Arc::new(Waker::new()?);
@@ -172,7 +179,13 @@ impl AsFd for Workers {
 }
 
 impl Worker {
-    fn new(config: &Config, handle: WorkerHandle, tun: Bulk, main: Main) -> Result<Self> {
+    fn new(
+        config: &Config,
+        handle: WorkerHandle,
+        tun: Bulk,
+        main: Main,
+        lines: Drops,
+    ) -> Result<Self> {
         let sockets = Sockets::beside(config)?;
         let poller = Poller::new()?;
         let read = Interest::Read;
@@ -187,7 +200,7 @@ impl Worker {
             batch: batch::buffers(),
             arrived: Arrived::default(),
             counters: Arc::default(),
-            lines: Quota::default(),
+            lines,
             poller,
             main,
         })

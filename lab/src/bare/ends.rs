@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use crypto::Secret;
 use esp::{DropReason, Packet, Sink, Spd, Worker};
 use model::{
-    ChildSa, ChildSaId, Exchanges, Half, IkeSaId, Instant, Keys, MapKind, Mode, Path, Spi,
+    ChildSa, ChildSaId, Exchanges, Half, IkeSaId, Instant, Keys, MapKind, Mode, Path, PeerId, Spi,
     TrafficSelector, Zone, ZoneAgreement, ZoneId, ZoneKey,
 };
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -204,7 +204,7 @@ pub(super) fn child_sa(
     ChildSa {
         id: ChildSaId(FIRST.0 + node as u64),
         ike: IkeSaId(1),
-        peer: "peer".into(),
+        peer: PeerId(0),
         name: None,
         resource: None,
         mode: Mode::Tunnel,

@@ -42,7 +42,7 @@ impl Ends {
                 ..LevelChoice::default()
             };
             let mut worker = Worker::new(Spd::default());
-            worker.set_levels([(sa.peer.clone(), choice)].into());
+            worker.set_level(sa.peer, choice);
             worker.install(sa).context("an SA that the lab made")?;
             Ok::<_, anyhow::Error>(worker)
         };

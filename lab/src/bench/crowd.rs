@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use crypto::Secret;
 use esp::Packet;
 use ike::{Addressing, Engine, Event, PeerRole, ZonePolicy};
-use model::{ChildSa, Features, Instant, Mode, Path, TrafficSelector};
+use model::{ChildSa, Features, Instant, Mode, Path, PeerId, TrafficSelector};
 use os::poll::{Interest, Poller, Ready};
 use os::{Datagrams, clock, entropy};
 use std::collections::{BTreeMap, BTreeSet};
@@ -425,8 +425,8 @@ fn due(elapsed: Duration, pause: Duration) -> usize {
     1 + (elapsed.as_nanos() / pause.as_nanos().max(1)) as usize
 }
 
-/// Name of the responder in the initiators' configurations.
-pub(super) const PEER: &str = "responder";
+/// The responder, to the initiators.
+pub(super) const PEER: PeerId = PeerId(0);
 
 /// Returns an initiator's configuration, without liveness checks or rekeys after the set-up.
 pub(super) fn config(number: u32, key: Secret, port: u16, place: Place) -> ike::Config {

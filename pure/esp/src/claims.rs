@@ -6,7 +6,7 @@
 //! the SAs decides (`order.rs`).
 
 use crate::policy::Protected;
-use model::{Breadth, Flow, TrafficSelector};
+use model::{Breadth, Flow, PeerId, TrafficSelector};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(crate) enum Width {
 /// The claims of the peers that share destinations with others, unless all of these claim the same.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contest {
-    by_peer: BTreeMap<String, Claims>,
+    by_peer: BTreeMap<PeerId, Claims>,
     /// The remote ends of all these claims, by their first address.
     ends: Arc<[End]>,
 }
@@ -40,13 +40,13 @@ struct End {
 }
 
 impl Contest {
-    /// Finds the contested claims, each of which has the name of its peer. Sorted by their first
+    /// Finds the contested claims, each with its peer. Sorted by their first
     /// address, claims that share destinations are neighbours: a gateway may have ten thousand
     /// peers.
-    pub fn new(claims: &[(String, Protected)]) -> Self {
+    pub fn new(claims: &[(PeerId, Protected)]) -> Self {
         let ends = claims.iter().flat_map(|(peer, claim)| {
             let ends = claim.remote.iter();
-            ends.map(move |remote| (remote, &claim.local[..], peer.as_str()))
+            ends.map(move |remote| (remote, &claim.local[..], *peer))
         });
         let mut ends: Vec<_> = ends.collect();
         // Equal ends are neighbours, and an end precedes those within it.
@@ -72,10 +72,10 @@ impl Contest {
             rest = others;
         }
         ends.retain(|(.., peer)| contested.contains(peer));
-        let mut by_peer: BTreeMap<String, Vec<Protected>> = BTreeMap::new();
+        let mut by_peer: BTreeMap<PeerId, Vec<Protected>> = BTreeMap::new();
         let theirs = claims.iter();
-        for (peer, claim) in theirs.filter(|(peer, _)| contested.contains(peer.as_str())) {
-            by_peer.entry(peer.clone()).or_default().push(claim.clone());
+        for (peer, claim) in theirs.filter(|(peer, _)| contested.contains(peer)) {
+            by_peer.entry(*peer).or_default().push(claim.clone());
         }
         let by_peer = by_peer.into_iter();
         Self {
@@ -87,8 +87,8 @@ impl Contest {
     }
 
     /// Returns the claims of a peer, if they are contested.
-    pub fn for_peer(&self, peer: &str) -> Option<Claims> {
-        self.by_peer.get(peer).cloned()
+    pub fn for_peer(&self, peer: PeerId) -> Option<Claims> {
+        self.by_peer.get(&peer).cloned()
     }
 
     /// Returns the size of the narrowest contested claim on an outbound packet.
@@ -108,7 +108,7 @@ impl Contest {
 
 /// Returns sorted ends, each with the one around it. All ends with an address are found from the
 /// last one that begins before it.
-fn nested(sorted: &[(&TrafficSelector, &[TrafficSelector], &str)]) -> Vec<End> {
+fn nested(sorted: &[(&TrafficSelector, &[TrafficSelector], PeerId)]) -> Vec<End> {
     let (mut ends, mut open): (Vec<End>, Vec<usize>) = (Vec::new(), Vec::new());
     for &(remote, local, _) in sorted {
         if let Some(same) = ends.last_mut().filter(|last| last.remote == *remote) {
@@ -170,6 +170,11 @@ mod tests {
         TrafficSelector::from_prefix(address, length.parse().unwrap()).unwrap()
     }
 
+    const A: PeerId = PeerId(0);
+    const B: PeerId = PeerId(1);
+    const C: PeerId = PeerId(2);
+    const D: PeerId = PeerId(3);
+
     fn claim(local: &str, remote: &[&str]) -> Protected {
         Protected {
             local: vec![prefix(local)].into(),
@@ -177,13 +182,9 @@ mod tests {
         }
     }
 
-    /// Names of the peers with contested claims.
-    fn contested_of(claims: &[(&str, Protected)]) -> Vec<String> {
-        let claims: Vec<_> = claims
-            .iter()
-            .map(|(peer, claim)| ((*peer).to_owned(), claim.clone()))
-            .collect();
-        Contest::new(&claims).by_peer.into_keys().collect()
+    /// Peers with contested claims.
+    fn contested_of(claims: &[(PeerId, Protected)]) -> Vec<PeerId> {
+        Contest::new(claims).by_peer.into_keys().collect()
     }
 
     #[test]
@@ -191,30 +192,27 @@ mod tests {
         let all = "0.0.0.0/0";
         let branch = |remote: &[&str]| claim(all, remote);
         let apart = [
-            ("a", branch(&["10.1.0.0/16", "fd00:1::/32"])),
-            ("b", branch(&["10.2.0.0/16"])),
-            ("c", branch(&["fd00:2::/32"])),
+            (A, branch(&["10.1.0.0/16", "fd00:1::/32"])),
+            (B, branch(&["10.2.0.0/16"])),
+            (C, branch(&["fd00:2::/32"])),
         ];
         assert!(contested_of(&apart).is_empty());
-        let same = [
-            ("a", branch(&["10.1.0.0/16"])),
-            ("b", branch(&["10.1.0.0/16"])),
-        ];
+        let same = [(A, branch(&["10.1.0.0/16"])), (B, branch(&["10.1.0.0/16"]))];
         assert!(contested_of(&same).is_empty());
-        let own = [("a", branch(&["10.1.0.0/16", "10.1.2.0/24"]))];
+        let own = [(A, branch(&["10.1.0.0/16", "10.1.2.0/24"]))];
         assert!(contested_of(&own).is_empty());
         let inside = [
-            ("a", branch(&["10.0.0.0/8"])),
-            ("b", branch(&["10.1.0.0/16"])),
-            ("c", branch(&["10.2.0.0/16"])),
-            ("d", branch(&["192.168.0.0/16"])),
+            (A, branch(&["10.0.0.0/8"])),
+            (B, branch(&["10.1.0.0/16"])),
+            (C, branch(&["10.2.0.0/16"])),
+            (D, branch(&["192.168.0.0/16"])),
         ];
-        assert_eq!(contested_of(&inside), ["a", "b", "c"]);
+        assert_eq!(contested_of(&inside), [A, B, C]);
         let local = [
-            ("a", claim("10.8.0.0/16", &["10.1.0.0/16"])),
-            ("b", claim("10.8.1.0/24", &["10.1.0.0/16"])),
+            (A, claim("10.8.0.0/16", &["10.1.0.0/16"])),
+            (B, claim("10.8.1.0/24", &["10.1.0.0/16"])),
         ];
-        assert_eq!(contested_of(&local), ["a", "b"]);
+        assert_eq!(contested_of(&local), [A, B]);
     }
 
     #[test]
@@ -275,7 +273,7 @@ mod tests {
                 .into_iter()
                 .map(|(peer, local, remote)| {
                     let [local, remote] = [local, remote].map(Into::into);
-                    (peer.to_string(), Protected { local, remote })
+                    (PeerId(peer.into()), Protected { local, remote })
                 })
                 .collect();
             let contest = Contest::new(&claims);

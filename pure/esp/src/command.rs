@@ -3,8 +3,7 @@
 //! commands, and makes the same reports.
 
 use crate::policy::Spd;
-use model::{ChildSaId, Dscp, LevelChoice, Path};
-use std::collections::BTreeMap;
+use model::{ChildSaId, Dscp, LevelChoice, Path, PeerId, Sizes};
 
 /// A command that has no answer. Commands about an SA that does not exist have no effect.
 #[derive(Clone, Debug)]
@@ -25,10 +24,19 @@ pub enum Command {
     SkipTo(ChildSaId, u64),
     /// Replaces the policy database.
     Policies(Spd),
-    /// Replaces the DSCP of outer headers by peer name.
-    Classes(BTreeMap<String, Dscp>),
-    /// Replaces the choice among the agreed protection levels, by peer name.
-    Levels(BTreeMap<String, LevelChoice>),
+    /// Sets the choice among the protection levels agreed with a peer.
+    Level(PeerId, LevelChoice),
     /// Sets the MTU to which the MSS of TCP connections is clamped, if it is.
     Clamp(Option<u16>),
+}
+
+/// Settings of the packets to a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PeerSettings {
+    /// DSCP of the outer header.
+    pub dscp: Dscp,
+    /// Lengths to which datagrams are padded; `None` for no padding.
+    pub sizes: Option<Sizes>,
+    /// Choice among the agreed protection levels.
+    pub level: LevelChoice,
 }

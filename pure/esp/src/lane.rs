@@ -5,13 +5,13 @@
 //! SA therefore moves only the flows that it wins. If there is only "the fallback SA", all flows
 //! use it.
 
-use model::{ChildSa, Flow, MOST_RESOURCES};
+use model::{ChildSa, Flow, MOST_RESOURCES, PeerId};
 use std::net::IpAddr;
 
 /// An SA's identity among those for the same traffic. A successor inherits it on rekey.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub(crate) struct Lane {
-    peer: String,
+    peer: PeerId,
     number: u8,
 }
 
@@ -19,7 +19,7 @@ impl Lane {
     pub fn from_sa<K>(sa: &ChildSa<K>) -> Option<Self> {
         Some(Self {
             number: sa.resource?,
-            peer: sa.peer.clone(),
+            peer: sa.peer,
         })
     }
 
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     fn lane(number: u8) -> Lane {
-        let peer = "gateway".to_owned();
+        let peer = PeerId(0);
         Lane { peer, number }
     }
 

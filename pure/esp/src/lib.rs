@@ -68,7 +68,7 @@ mod worker;
 mod workers;
 mod zoned;
 
-pub use command::Command;
+pub use command::{Command, PeerSettings};
 pub use drop::DropReason;
 pub use ecn::Congestion;
 pub use foreign::Foreign;

@@ -9,7 +9,7 @@
 //! prefix that is in use, which are few, and the SAs' selectors resolve collisions. The hash needs
 //! no secret, because only authenticated peers add entries.
 
-use model::{Spi, TrafficSelector};
+use model::{PeerId, Spi, TrafficSelector};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cmp::Reverse;
@@ -36,7 +36,7 @@ pub(crate) struct Order {
     /// The kinds of prefixes in use, each with the number of its entries.
     kinds: SmallVec<[(Kind, usize); 4]>,
     /// Peers with SAs here.
-    peers: FxHashMap<String, Joined>,
+    peers: FxHashMap<PeerId, Joined>,
     /// The number of the next SA.
     next: u64,
 }
@@ -64,10 +64,10 @@ impl Turn {
 
 impl Order {
     /// Adds an SA, and returns its turn.
-    pub fn push(&mut self, peer: &str, remote: &[TrafficSelector], spi: Spi) -> Turn {
+    pub fn push(&mut self, peer: PeerId, remote: &[TrafficSelector], spi: Spi) -> Turn {
         let number = self.next;
         self.next += 1;
-        let joined = self.peers.entry(peer.to_owned());
+        let joined = self.peers.entry(peer);
         let joined = joined.or_insert(Joined { at: number, sas: 0 });
         joined.sas += 1;
         let turn = Turn {
@@ -85,7 +85,7 @@ impl Order {
     }
 
     /// Removes an SA.
-    pub fn remove(&mut self, peer: &str, remote: &[TrafficSelector], turn: Turn) {
+    pub fn remove(&mut self, peer: PeerId, remote: &[TrafficSelector], turn: Turn) {
         for (kind, place) in places(remote) {
             if let Entry::Occupied(mut turns) = self.places.entry(place) {
                 if let Ok(index) = turns.get().binary_search_by_key(&turn, |(turn, _)| *turn) {
@@ -97,10 +97,10 @@ impl Order {
             }
             self.discount(kind);
         }
-        if let Some(joined) = self.peers.get_mut(peer) {
+        if let Some(joined) = self.peers.get_mut(&peer) {
             joined.sas -= 1;
             if joined.sas == 0 {
-                self.peers.remove(peer);
+                self.peers.remove(&peer);
             }
         }
     }
@@ -240,12 +240,12 @@ mod tests {
             for (number, (peer, remote, leaving)) in (0..).zip(steps) {
                 match leaving.filter(|_| !all.is_empty()) {
                     Some(index) => {
-                        let (turn, peer, remote, _): (_, String, Vec<_>, _) = all.remove(index.index(all.len()));
-                        order.remove(&peer, &remote, turn);
+                        let (turn, peer, remote, _): (_, PeerId, Vec<_>, _) = all.remove(index.index(all.len()));
+                        order.remove(peer, &remote, turn);
                     }
                     None => {
-                        let peer = peer.to_string();
-                        let turn = order.push(&peer, &remote, Spi(number));
+                        let peer = PeerId(peer.into());
+                        let turn = order.push(peer, &remote, Spi(number));
                         all.push((turn, peer, remote, Spi(number)));
                     }
                 }
@@ -283,9 +283,9 @@ mod tests {
             vec![TrafficSelector::from_prefix(first, 24).unwrap()]
         };
         for number in 0..1000 {
-            order.push(&number.to_string(), &branch(number), Spi(number));
+            order.push(PeerId(number), &branch(number), Spi(number));
         }
-        order.push("default", &prefix(0), Spi(5000));
+        order.push(PeerId(5000), &prefix(0), Spi(5000));
         assert_eq!(preferred(&order, [10, 1, 7, 9]), [0x107, 5000]);
         assert_eq!(preferred(&order, [192, 0, 2, 1]), [5000]);
         let other: IpAddr = "2001:db8::1".parse().unwrap();
@@ -311,6 +311,10 @@ mod tests {
 
     const HOST: [u8; 4] = [10, 0, 0, 1];
 
+    const A: PeerId = PeerId(0);
+
+    const B: PeerId = PeerId(1);
+
     fn prefix(length: u8) -> Vec<TrafficSelector> {
         vec![TrafficSelector::from_prefix(HOST.into(), length).unwrap()]
     }
@@ -322,9 +326,9 @@ mod tests {
     #[test]
     fn an_sa_for_a_network_that_is_newer_comes_before_one_for_the_host() {
         let mut order = Order::default();
-        order.push("a", &prefix(32), Spi(1));
-        order.push("a", &prefix(24), Spi(2));
-        order.push("a", &prefix(32), Spi(3));
+        order.push(A, &prefix(32), Spi(1));
+        order.push(A, &prefix(24), Spi(2));
+        order.push(A, &prefix(32), Spi(3));
         assert_eq!(preferred(&order, HOST), [3, 2, 1]);
         assert_eq!(preferred(&order, [10, 0, 0, 2]), [2]);
     }
@@ -333,15 +337,15 @@ mod tests {
     #[test]
     fn the_peer_that_was_there_first_keeps_its_place_through_rekeys_until_it_is_gone() {
         let mut order = Order::default();
-        let first = order.push("a", &prefix(24), Spi(1));
-        order.push("b", &prefix(32), Spi(2));
-        let second = order.push("a", &prefix(24), Spi(3));
-        order.push("b", &prefix(24), Spi(4));
+        let first = order.push(A, &prefix(24), Spi(1));
+        order.push(B, &prefix(32), Spi(2));
+        let second = order.push(A, &prefix(24), Spi(3));
+        order.push(B, &prefix(24), Spi(4));
         assert_eq!(preferred(&order, HOST), [3, 1, 4, 2]);
-        order.remove("a", &prefix(24), first);
+        order.remove(A, &prefix(24), first);
         assert_eq!(preferred(&order, HOST), [3, 4, 2]);
-        order.remove("a", &prefix(24), second);
-        order.push("a", &prefix(24), Spi(5));
+        order.remove(A, &prefix(24), second);
+        order.push(A, &prefix(24), Spi(5));
         assert_eq!(preferred(&order, HOST), [4, 2, 5]);
     }
 }

@@ -5,7 +5,7 @@
 use crate::claims::{Claims, Contest, Width};
 use crate::drop::DropReason;
 use crate::prefetch::prefetch;
-use model::{Flow, Selectors, TrafficSelector};
+use model::{Flow, PeerId, Selectors, TrafficSelector};
 use std::sync::Arc;
 
 /// The action of a policy.
@@ -63,15 +63,14 @@ fn covers(from: &[TrafficSelector], to: &[TrafficSelector], flow: &Flow) -> bool
 #[derive(Clone, Debug, Default)]
 pub struct Spd {
     policies: Arc<[Policy]>,
-    /// By the peer's name.
-    protected: Arc<[(String, Protected)]>,
+    protected: Arc<[(PeerId, Protected)]>,
     contest: Contest,
 }
 
 impl Spd {
     /// Creates the database. Of the exceptions in `policies` the first match applies. `protected`
     /// is the traffic of the configured peers' SAs, up or not, with the peer of each.
-    pub fn new(policies: Vec<Policy>, protected: Vec<(String, Protected)>) -> Self {
+    pub fn new(policies: Vec<Policy>, protected: Vec<(PeerId, Protected)>) -> Self {
         Self {
             policies: policies.into(),
             contest: Contest::new(&protected),
@@ -81,7 +80,7 @@ impl Spd {
 
     /// Returns what a peer's configuration claims, if other peers' claims differ from it and meet
     /// it.
-    pub(crate) fn contested(&self, peer: &str) -> Option<Claims> {
+    pub(crate) fn contested(&self, peer: PeerId) -> Option<Claims> {
         self.contest.for_peer(peer)
     }
 
@@ -110,11 +109,11 @@ impl Spd {
         }
     }
 
-    /// Returns the name of a peer whose configuration covers an outbound packet.
-    pub(crate) fn peer(&self, flow: &Flow) -> Option<&str> {
+    /// Returns a peer whose configuration covers an outbound packet.
+    pub(crate) fn peer(&self, flow: &Flow) -> Option<PeerId> {
         let mut protected = self.protected.iter();
         let covering = protected.find(|(_, protected)| protected.covers_outbound(flow));
-        covering.map(|(peer, _)| peer.as_str())
+        covering.map(|(peer, _)| *peer)
     }
 }
 
@@ -164,7 +163,7 @@ mod tests {
             local: vec![prefix([10, 1, 0, 0], 16)].into(),
             remote: vec![prefix([10, 8, 0, 0], 16)].into(),
         };
-        let spd = Spd::new(vec![], vec![("office".to_owned(), protected)]);
+        let spd = Spd::new(vec![], vec![(PeerId(0), protected)]);
         assert_eq!(spd.without_sa(&flow([10, 8, 0, 1])), DropReason::NoSa);
         assert_eq!(spd.without_sa(&flow([10, 9, 0, 1])), DropReason::NoPolicy);
     }

@@ -6,13 +6,13 @@ use crate::order::Turn;
 use crate::policy::Protected;
 use crate::sa::Sa;
 use crypto::Secret;
-use model::{ChildSa, ChildSaId};
+use model::{ChildSa, ChildSaId, PeerId};
 
 /// A worker's record of an SA that another worker owns.
 #[derive(Clone)]
 pub(crate) struct RemoteSa {
     pub(crate) id: ChildSaId,
-    pub(crate) peer: String,
+    pub(crate) peer: PeerId,
     pub(crate) carries: Protected,
     /// The peer's claims, if other peers contest them.
     pub(crate) claims: Option<Claims>,
@@ -36,7 +36,7 @@ impl RemoteSa {
     pub(crate) fn new(sa: &ChildSa<Secret>, owner: usize) -> Self {
         Self {
             id: sa.id,
-            peer: sa.peer.clone(),
+            peer: sa.peer,
             claims: None,
             carries: Protected {
                 local: sa.local.clone().into(),

@@ -15,7 +15,7 @@ use crate::prefetch::prefetch;
 use crate::report::{Report, SaTraffic};
 use crate::source::Source;
 use crypto::Secret;
-use model::{ChildSa, ChildSaId, Dscp, Instant, Path, Sizes, Spi, ZoneAgreement};
+use model::{ChildSa, ChildSaId, Dscp, Instant, Path, PeerId, Sizes, Spi, ZoneAgreement};
 use std::time::Duration;
 use wire::esp::Header;
 use wire::probe::{Kind, Probe};
@@ -26,7 +26,7 @@ const MOST_PROBES: u8 = 8;
 /// One child SA.
 pub(crate) struct Sa {
     pub(crate) id: ChildSaId,
-    pub(crate) peer: String,
+    pub(crate) peer: PeerId,
     pub(crate) path: Path,
     pub(crate) dscp: Dscp,
     pub(crate) carries: Protected,
@@ -164,8 +164,8 @@ impl Sa {
 
     /// Sets the padding sizes of datagrams, if possible: only a complete datagram contains its own
     /// length, and only a peer that accepts padding removes it (RFC 4303 section 2.7).
-    pub(crate) fn look_like(&mut self, sizes: Option<&Sizes>) -> Option<Report> {
-        let sizes = sizes.copied().filter(|_| self.pair.is_none());
+    pub(crate) fn look_like(&mut self, sizes: Option<Sizes>) -> Option<Report> {
+        let sizes = sizes.filter(|_| self.pair.is_none());
         self.outbound.sizes = sizes.filter(|_| self.takes_padding);
         (sizes != self.outbound.sizes).then_some(Report::Unpadded(self.id))
     }

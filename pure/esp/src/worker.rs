@@ -1,6 +1,7 @@
 //! One thread's part of the data plane: its SAs, policies and counters.
 
 use crate::claims;
+use crate::command::PeerSettings;
 use crate::drop::DropReason;
 use crate::ecn;
 use crate::foreign::Foreign;
@@ -20,7 +21,7 @@ use crate::sa::{Sa, SaStatus};
 use crate::scratch::Scratch;
 use crate::source::{Sight, Source};
 use crypto::Secret;
-use model::{ChildSa, ChildSaId, Df, Dscp, Flow, Instant, LevelChoice, Path, Sizes, Spi, ZoneId};
+use model::{ChildSa, ChildSaId, Df, Flow, Instant, LevelChoice, Path, PeerId, Spi, ZoneId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::hash_map::Entry;
@@ -58,8 +59,8 @@ pub trait Sink {
     fn names_peers(&self) -> bool {
         false
     }
-    /// Reports a dropped packet with the name of the peer whose SA or policy it is for, if known.
-    fn dropped_of(&mut self, packet: &mut Packet, why: DropReason, _peer: Option<&str>) {
+    /// Reports a dropped packet with the peer whose SA or policy it is for, if known.
+    fn dropped_of(&mut self, packet: &mut Packet, why: DropReason, _peer: Option<PeerId>) {
         self.dropped(packet, why);
     }
     /// Returns true if a datagram may be delivered with its [checksum](Packet::checksum) omitted.
@@ -85,17 +86,13 @@ pub struct Worker {
     /// The inbound SPI of an SA, by its id, which control never reuses.
     by_id: BTreeMap<ChildSaId, Spi>,
     /// The inbound SPIs of all SAs with a peer.
-    by_peer: FxHashMap<String, Vec<Spi>>,
+    by_peer: FxHashMap<PeerId, Vec<Spi>>,
     /// SAs eligible for sending, in order of preference. All others are receive-only.
     order: Order,
     /// The MTU that TCP segments are clamped to; `None` disables clamping.
     clamp: Option<u16>,
-    /// The outer DSCP policy per peer, if not the default.
-    classes: BTreeMap<String, Dscp>,
-    /// The padding sizes per peer; without an entry datagrams are not padded.
-    sizes: BTreeMap<String, Sizes>,
-    /// The level choice per peer, if not the default.
-    levels: BTreeMap<String, LevelChoice>,
+    /// Settings of the peers that do not have the default.
+    peers: BTreeMap<PeerId, PeerSettings>,
     counters: Counters,
     reports: VecDeque<Report>,
     scratch: Scratch,
@@ -127,9 +124,7 @@ impl Worker {
             by_peer: FxHashMap::default(),
             order: Order::default(),
             clamp: None,
-            classes: BTreeMap::new(),
-            sizes: BTreeMap::new(),
-            levels: BTreeMap::new(),
+            peers: BTreeMap::new(),
             counters: Counters::new(),
             reports: VecDeque::new(),
             scratch: Scratch::new(),
@@ -154,17 +149,13 @@ impl Worker {
         let besides = sa.opaque.iter().chain(&sa.integrity);
         let besides: Vec<_> = besides.map(|beside| beside.inbound.spi).collect();
         self.are_free(spi, &besides)?;
-        let dscp = self.classes.get(&sa.peer).copied().unwrap_or_default();
-        let mut installed = Sa::new(sa, dscp)?;
-        installed.claims = self.spd.contested(&installed.peer);
-        let choice = self.levels.get(&installed.peer);
-        installed
-            .outbound
-            .choose(choice.copied().unwrap_or_default());
-        let report = installed.look_like(self.sizes.get(&installed.peer));
-        self.reports.extend(report);
+        let settings = settings(&self.peers, sa.peer);
+        let mut installed = Sa::new(sa, settings.dscp)?;
+        installed.claims = self.spd.contested(installed.peer);
+        installed.outbound.choose(settings.level);
+        self.reports.extend(installed.look_like(settings.sizes));
         self.by_id.insert(installed.id, spi);
-        let theirs = self.by_peer.entry(installed.peer.clone()).or_default();
+        let theirs = self.by_peer.entry(installed.peer).or_default();
         theirs.push(spi);
         self.beside
             .extend(besides.into_iter().map(|beside| (beside, spi)));
@@ -174,7 +165,7 @@ impl Worker {
 
     /// Records another worker's SA, which is eligible for sending from the next [`Self::prefer`].
     pub(crate) fn learn(&mut self, spi: Spi, mut sa: RemoteSa) {
-        sa.claims = self.spd.contested(&sa.peer);
+        sa.claims = self.spd.contested(sa.peer);
         self.by_id.insert(sa.id, spi);
         self.elsewhere.insert(spi, sa);
     }
@@ -192,10 +183,10 @@ impl Worker {
         let here = self.sas.get_mut(spi);
         let here = here.map(|sa| {
             sa.unconfirmed = false;
-            (&sa.peer, &sa.carries.remote, &mut sa.turn)
+            (sa.peer, &sa.carries.remote, &mut sa.turn)
         });
         let elsewhere = self.elsewhere.get_mut(spi);
-        let elsewhere = elsewhere.map(|sa| (&sa.peer, &sa.carries.remote, &mut sa.turn));
+        let elsewhere = elsewhere.map(|sa| (sa.peer, &sa.carries.remote, &mut sa.turn));
         if let Some((peer, remote, turn)) = here.or(elsewhere) {
             // Added before its earlier turn is removed, so that the peer keeps its place.
             let later = self.order.push(peer, remote, *spi);
@@ -211,9 +202,9 @@ impl Worker {
             return;
         };
         let here = self.sas.get_mut(spi);
-        let here = here.map(|sa| (&sa.peer, &sa.carries.remote, &mut sa.turn));
+        let here = here.map(|sa| (sa.peer, &sa.carries.remote, &mut sa.turn));
         let elsewhere = self.elsewhere.get_mut(spi);
-        let elsewhere = elsewhere.map(|sa| (&sa.peer, &sa.carries.remote, &mut sa.turn));
+        let elsewhere = elsewhere.map(|sa| (sa.peer, &sa.carries.remote, &mut sa.turn));
         if let Some((peer, remote, turn)) = here.or(elsewhere)
             && let Some(turn) = turn.take()
         {
@@ -276,44 +267,40 @@ impl Worker {
     /// Replaces the policies. SAs keep the traffic that they were created for.
     pub fn set_policies(&mut self, spd: Spd) {
         for sa in self.sas.values_mut() {
-            sa.claims = spd.contested(&sa.peer);
+            sa.claims = spd.contested(sa.peer);
         }
         for sa in self.elsewhere.values_mut() {
-            sa.claims = spd.contested(&sa.peer);
+            sa.claims = spd.contested(sa.peer);
         }
         self.spd = spd;
     }
 
-    /// Sets the outer DSCP policy per peer; all other peers get the default.
-    pub fn set_classes(&mut self, classes: BTreeMap<String, Dscp>) {
-        for sa in self.sas.values_mut() {
-            sa.dscp = classes.get(&sa.peer).copied().unwrap_or_default();
-        }
-        self.classes = classes;
-    }
-
-    /// Sets the padding sizes per peer; datagrams to all other peers are not padded. Returns the
-    /// peers whose sizes have changed.
-    pub fn set_sizes(&mut self, sizes: BTreeMap<String, Sizes>) -> BTreeSet<String> {
+    /// Replaces the settings of all peers; peers that are not listed get the default. Returns the
+    /// peers whose padding has changed.
+    pub fn set_peers(&mut self, peers: BTreeMap<PeerId, PeerSettings>) -> BTreeSet<PeerId> {
         for spi in self.by_id.values() {
             if let Some(sa) = self.sas.get_mut(spi) {
-                let report = sa.look_like(sizes.get(&sa.peer));
-                self.reports.extend(report);
+                let settings = settings(&peers, sa.peer);
+                sa.dscp = settings.dscp;
+                sa.outbound.choose(settings.level);
+                self.reports.extend(sa.look_like(settings.sizes));
             }
         }
-        let before = std::mem::replace(&mut self.sizes, sizes);
-        let peers = before.keys().chain(self.sizes.keys());
-        let changed = peers.filter(|peer| before.get(*peer) != self.sizes.get(*peer));
-        changed.cloned().collect()
+        let before = std::mem::replace(&mut self.peers, peers);
+        let sizes = |of, peer: &PeerId| settings(of, *peer).sizes;
+        let peers = before.keys().chain(self.peers.keys());
+        let changed = peers.filter(|peer| sizes(&before, peer) != sizes(&self.peers, peer));
+        changed.copied().collect()
     }
 
-    /// Sets the level choice per peer; all other peers get the default.
-    pub fn set_levels(&mut self, levels: BTreeMap<String, LevelChoice>) {
-        for sa in self.sas.values_mut() {
-            let choice = levels.get(&sa.peer).copied().unwrap_or_default();
-            sa.outbound.choose(choice);
+    /// Sets a peer's choice among the agreed levels.
+    pub fn set_level(&mut self, peer: PeerId, choice: LevelChoice) {
+        self.peers.entry(peer).or_default().level = choice;
+        for spi in self.by_peer.get(&peer).into_iter().flatten() {
+            if let Some(sa) = self.sas.get_mut(spi) {
+                sa.outbound.choose(choice);
+            }
         }
-        self.levels = levels;
     }
 
     /// Limits the segment size of new TCP connections through a tunnel to this MTU
@@ -415,7 +402,7 @@ impl Worker {
 
     /// Covers silence towards a peer: if nothing was sealed since the last call, turns `packet`
     /// into a dummy of the SA that currently protects the peer's traffic, and returns the path.
-    pub fn cover(&mut self, peer: &str, packet: &mut Packet) -> Option<Path> {
+    pub fn cover(&mut self, peer: PeerId, packet: &mut Packet) -> Option<Path> {
         let (silence, newest) = self.silence(peer);
         let (_, spi) = newest.filter(|_| silence)?;
         self.dummy(spi, packet)
@@ -423,9 +410,9 @@ impl Worker {
 
     /// Returns true if nothing was sealed for a peer since the last call, and the SA that would
     /// cover the silence, with the number of its turn.
-    pub(crate) fn silence(&mut self, peer: &str) -> (bool, Option<(u64, Spi)>) {
+    pub(crate) fn silence(&mut self, peer: PeerId) -> (bool, Option<(u64, Spi)>) {
         let (mut silence, mut newest) = (true, None);
-        for spi in self.by_peer.get(peer).into_iter().flatten() {
+        for spi in self.by_peer.get(&peer).into_iter().flatten() {
             if let Some(sa) = self.sas.get_mut(spi) {
                 silence &= std::mem::replace(&mut sa.silent, true);
                 let covering = sa.turn.filter(|_| sa.outbound.sizes.is_some());
@@ -825,9 +812,9 @@ impl Worker {
     }
 
     /// Returns the peer of an inbound SA.
-    fn peer(&self, spi: Spi) -> Option<&str> {
+    fn peer(&self, spi: Spi) -> Option<PeerId> {
         let spi = self.beside.get(&spi).unwrap_or(&spi);
-        self.sas.get(spi).map(|sa| sa.peer.as_str())
+        self.sas.get(spi).map(|sa| sa.peer)
     }
 
     /// Drops an outbound datagram.
@@ -840,6 +827,11 @@ impl Worker {
         let peer = flow.and_then(|flow| self.spd.peer(&flow));
         sink.dropped_of(packet, why, peer);
     }
+}
+
+/// Returns the settings of a peer.
+fn settings(peers: &BTreeMap<PeerId, PeerSettings>, peer: PeerId) -> PeerSettings {
+    peers.get(&peer).copied().unwrap_or_default()
 }
 
 /// Returns true if another peer claims an outbound packet more narrowly than the peer of an SA.

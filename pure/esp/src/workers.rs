@@ -11,7 +11,7 @@
 //! owner learns of an SA before all other workers, and of its end after them, so an SA that another
 //! worker refers to exists at its owner.
 
-use crate::command::Command;
+use crate::command::{Command, PeerSettings};
 use crate::observed::Observed;
 use crate::packet::Packet;
 use crate::policy::Spd;
@@ -22,7 +22,7 @@ use crate::sync::{Arc, AtomicBool, Mutex, MutexGuard, Ordering};
 use crate::worker::{Sink, Worker};
 use crate::{DropReason, Unusable};
 use crypto::Secret;
-use model::{ChildSa, ChildSaId, Instant, Path, Sizes, Spi};
+use model::{ChildSa, ChildSaId, Instant, Path, PeerId, Spi};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU8;
 use std::sync::PoisonError;
@@ -104,16 +104,15 @@ impl Workers {
             Command::Watch(id) => self.each(|worker| worker.watch(id)),
             Command::SkipTo(id, number) => self.each(|worker| worker.skip_to(id, number)),
             Command::Policies(spd) => self.each(|worker| worker.set_policies(spd.clone())),
-            Command::Classes(classes) => self.each(|worker| worker.set_classes(classes.clone())),
-            Command::Levels(levels) => self.each(|worker| worker.set_levels(levels.clone())),
+            Command::Level(peer, choice) => self.each(|worker| worker.set_level(peer, choice)),
             Command::Clamp(mtu) => self.each(|worker| worker.set_clamp(mtu)),
         }
     }
 
-    /// Calls [`Worker::set_sizes`] on every worker.
-    pub fn set_sizes(&self, sizes: &BTreeMap<String, Sizes>) -> BTreeSet<String> {
+    /// Calls [`Worker::set_peers`] on every worker.
+    pub fn set_peers(&self, peers: &BTreeMap<PeerId, PeerSettings>) -> BTreeSet<PeerId> {
         let mut changed = BTreeSet::new();
-        self.each(|worker| changed = worker.set_sizes(sizes.clone()));
+        self.each(|worker| changed = worker.set_peers(peers.clone()));
         changed
     }
 
@@ -134,7 +133,7 @@ impl Workers {
 
     /// Calls [`Worker::cover`] on the owner of the newest SA, if no worker has sealed anything for
     /// the peer.
-    pub fn cover(&self, peer: &str, packet: &mut Packet) -> Option<Path> {
+    pub fn cover(&self, peer: PeerId, packet: &mut Packet) -> Option<Path> {
         let (mut silence, mut newest) = (true, None);
         for owner in 0..self.len() {
             let (silent, covering) = self.lock(owner).silence(peer);
@@ -319,7 +318,7 @@ fn hand_on(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Exchanges, Half, IkeSaId, Keys, Mode, Suite, TrafficSelector};
+    use model::{Exchanges, Half, IkeSaId, Keys, Mode, Sizes, Suite, TrafficSelector};
     use shuttle::thread;
     use std::collections::BTreeSet;
     use std::net::{IpAddr, SocketAddr};
@@ -384,7 +383,7 @@ mod tests {
         ChildSa {
             id: ChildSaId(spi.into()),
             ike: IkeSaId(1),
-            peer: "gateway".into(),
+            peer: PeerId(0),
             name: None,
             resource,
             mode: Mode::Tunnel,
@@ -595,10 +594,13 @@ mod tests {
     fn silence_is_that_of_all_workers() {
         once(|| {
             let workers = two(&[0x1000, 0x1001]);
-            let sizes = ("gateway".to_owned(), Sizes::one(100));
-            workers.set_sizes(&[sizes].into());
+            let settings = PeerSettings {
+                sizes: Some(Sizes::one(100)),
+                ..PeerSettings::default()
+            };
+            workers.set_peers(&[(PeerId(0), settings)].into());
             let mut packet = Packet::with_capacity(1000);
-            let mut cover = || workers.cover("gateway", &mut packet).is_some();
+            let mut cover = || workers.cover(PeerId(0), &mut packet).is_some();
             assert!(cover());
             assert_eq!(seal(workers.handle(0), 1).sent.len(), 1);
             assert!(!cover());

@@ -160,7 +160,7 @@ fn no_packet_but_the_first_that_goes_without_encryption_allocates() {
         every: 10,
         ..LevelChoice::default()
     };
-    line.alice.set_levels([("bob".to_owned(), choice)].into());
+    line.alice.set_level(BOB, choice);
     let datagrams = [datagram::segment()];
     assert_eq!(line.allocations(&datagrams, 10), 2, "a window each");
     assert_eq!(line.allocations(&datagrams, 900), 0);

@@ -19,7 +19,7 @@ use crate::refusal::Refusal;
 use crate::sa::core::Core;
 use crate::signature;
 use crypto::{Certificate, RawKey};
-use model::{Identity, IkeSaId, Instant, Path, Spi, TrafficSelector, ZoneAgreement};
+use model::{Identity, IkeSaId, Instant, Path, PeerId, Spi, TrafficSelector, ZoneAgreement};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use wire::ike::{AuthMethod, Datagram, GroupId, Message, NotifyType, Payload, Proposal, Transform};
@@ -189,17 +189,17 @@ impl Offer {
 /// All records.
 #[derive(Default)]
 pub(crate) struct Attempts {
-    of: FxHashMap<String, Box<Attempt>>,
+    of: FxHashMap<PeerId, Box<Attempt>>,
     stranger: Option<Attempt>,
-    /// IKE SAs that are up, by the names of their peers.
-    up: FxHashMap<String, BTreeSet<IkeSaId>>,
+    /// IKE SAs that are up, by their peers.
+    up: FxHashMap<PeerId, BTreeSet<IkeSaId>>,
 }
 
 impl Attempts {
     /// Returns the last attempt with a peer. Unless the attempt failed, our offer is that of the
     /// current configuration.
-    pub(crate) fn get(&self, peer: &str, config: &PeerTable) -> Option<Attempt> {
-        let mut attempt = Attempt::clone(self.of.get(peer)?);
+    pub(crate) fn get(&self, peer: PeerId, config: &PeerTable) -> Option<Attempt> {
+        let mut attempt = Attempt::clone(self.of.get(&peer)?);
         if !attempt.is_failed() {
             attempt.ours = Offer::of(config.peer(peer)?, config);
         }
@@ -212,7 +212,7 @@ impl Attempts {
 
     /// Removes the records of peers that the configuration does not have.
     pub(crate) fn retain(&mut self, config: &PeerTable) {
-        self.of.retain(|name, _| config.peer(name).is_some());
+        self.of.retain(|peer, _| config.peer(*peer).is_some());
     }
 
     /// Starts a record, as we initiate an IKE SA or an initiator has authenticated.
@@ -221,7 +221,7 @@ impl Attempts {
             return;
         };
         let attempt = Attempt::new(core, Offer::default(), theirs, now);
-        self.of.insert(peer.name.clone(), Box::new(attempt));
+        self.of.insert(peer.id, Box::new(attempt));
     }
 
     /// Records the refusal of an unauthenticated initiator. `claimed` is the peer that it claims to
@@ -246,8 +246,8 @@ impl Attempts {
             end: Some(End::Refused(why)),
             ..Attempt::new(core, ours, theirs, now)
         };
-        match claimed.filter(|peer| !self.is_busy(&peer.name)) {
-            Some(peer) => drop(self.of.insert(peer.name.clone(), Box::new(attempt))),
+        match claimed.filter(|peer| !self.is_busy(peer.id)) {
+            Some(peer) => drop(self.of.insert(peer.id, Box::new(attempt))),
             None => self.stranger = Some(attempt),
         }
     }
@@ -276,8 +276,8 @@ impl Attempts {
     }
 
     /// Adds a remark.
-    pub(crate) fn remark(&mut self, peer: &str, remark: &Refusal) {
-        if let Some(attempt) = self.of.get_mut(peer)
+    pub(crate) fn remark(&mut self, peer: PeerId, remark: &Refusal) {
+        if let Some(attempt) = self.of.get_mut(&peer)
             && attempt.remarks.len() < MOST
             && !attempt.remarks.contains(remark)
             && attempt.end != Some(End::Refused(remark.clone()))
@@ -288,10 +288,10 @@ impl Attempts {
 
     /// Records the end of an attempt, or of the IKE SA that it established.
     pub(crate) fn end(&mut self, core: &Core, end: End, config: &PeerTable) {
-        if let Some(peer) = core.peer.clone() {
+        if let Some(peer) = core.peer {
             match end {
                 End::Up => self.note_up(peer, core.id),
-                End::Down(_) | End::Refused(_) => self.note_down(&peer, core.id),
+                End::Down(_) | End::Refused(_) => self.note_down(peer, core.id),
             }
         }
         if let Some(attempt) = self.current(core) {
@@ -304,27 +304,27 @@ impl Attempts {
 
     /// Records a clone of an IKE SA, which is up as well.
     pub(crate) fn cloned(&mut self, clone: &Core) {
-        if let Some(peer) = clone.peer.clone() {
+        if let Some(peer) = clone.peer {
             self.note_up(peer, clone.id);
         }
     }
 
-    fn note_up(&mut self, peer: String, sa: IkeSaId) {
+    fn note_up(&mut self, peer: PeerId, sa: IkeSaId) {
         self.up.entry(peer).or_default().insert(sa);
     }
 
-    fn note_down(&mut self, peer: &str, sa: IkeSaId) {
-        if let Some(sas) = self.up.get_mut(peer) {
+    fn note_down(&mut self, peer: PeerId, sa: IkeSaId) {
+        if let Some(sas) = self.up.get_mut(&peer) {
             sas.remove(&sa);
             if sas.is_empty() {
-                self.up.remove(peer);
+                self.up.remove(&peer);
             }
         }
     }
 
     /// Assigns the record of an IKE SA to the clone that replaces it.
     pub(crate) fn hand_over(&mut self, old: IkeSaId, clone: &Core) {
-        let attempt = clone.peer.as_ref().and_then(|peer| self.of.get_mut(peer));
+        let attempt = clone.peer.and_then(|peer| self.of.get_mut(&peer));
         if let Some(attempt) = attempt.filter(|attempt| attempt.sa == old) {
             attempt.sa = clone.id;
         }
@@ -332,7 +332,7 @@ impl Attempts {
 
     /// Assigns the record of an attempt to an older one, which succeeded instead.
     pub(crate) fn succeed(&mut self, newer: IkeSaId, older: &Core) {
-        let attempt = older.peer.as_ref().and_then(|peer| self.of.get_mut(peer));
+        let attempt = older.peer.and_then(|peer| self.of.get_mut(&peer));
         if let Some(attempt) = attempt.filter(|attempt| attempt.sa == newer) {
             (attempt.sa, attempt.path) = (older.id, older.path);
             attempt.end = Some(End::Up);
@@ -340,14 +340,14 @@ impl Attempts {
     }
 
     fn current(&mut self, core: &Core) -> Option<&mut Attempt> {
-        let attempt = self.of.get_mut(core.peer.as_ref()?)?;
+        let attempt = self.of.get_mut(&core.peer?)?;
         (attempt.sa == core.id).then_some(attempt)
     }
 
     /// Returns true if a peer has an IKE SA that is up or being established.
-    fn is_busy(&self, peer: &str) -> bool {
-        let last = self.of.get(peer);
-        self.up.contains_key(peer) || last.is_some_and(|last| last.end.is_none())
+    fn is_busy(&self, peer: PeerId) -> bool {
+        let last = self.of.get(&peer);
+        self.up.contains_key(&peer) || last.is_some_and(|last| last.end.is_none())
     }
 }
 

@@ -5,8 +5,8 @@ use crate::extension::ppk::Ppk;
 use crate::pool::Pool;
 use crypto::{RawKey, Secret, TrustStore};
 use model::{
-    Encapsulation, Features, Group, Identity, Kem, LevelGrant, Licence, MapKind, Mode, Room,
-    Selectors, Shared, Suite, TrafficSelector, ZoneSelector, ZoneSuite,
+    Encapsulation, Features, Group, Identity, Kem, LevelGrant, Licence, MapKind, Mode, PeerId,
+    Room, Selectors, Shared, Suite, TrafficSelector, ZoneSelector, ZoneSuite,
 };
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -81,8 +81,8 @@ impl Config {
 /// A configured peer.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// Name of the peer's table in the configuration.
-    pub name: String,
+    /// Identifier of the peer.
+    pub id: PeerId,
     /// Address that the peer must connect from; `None` allows any address.
     pub address: Option<IpAddr>,
     /// Identity that the peer has to prove.
@@ -308,9 +308,9 @@ impl Peer {
     /// Creates a peer that proves its identity by certificate and may connect from any address. The
     /// peer has the usual suite, group and timers, and all optional features are off. The caller
     /// sets other fields directly.
-    pub fn new(name: &str, identity: Identity, role: PeerRole) -> Self {
+    pub fn new(id: PeerId, identity: Identity, role: PeerRole) -> Self {
         Self {
-            name: name.to_owned(),
+            id,
             address: None,
             identity,
             psk: None,
@@ -355,7 +355,7 @@ impl Peer {
     /// listed, so that a new one cannot be forgotten.
     pub(crate) fn agrees(&self, new: &Self) -> bool {
         let Self {
-            name,
+            id,
             address,
             identity,
             psk,
@@ -378,7 +378,7 @@ impl Peer {
             slots: _,
             tcp,
         } = &**terms;
-        (name, address, identity) == (&new.name, &new.address, &new.identity)
+        (id, address, identity) == (&new.id, &new.address, &new.identity)
             && (psk, key, ppk) == (&new.psk, &new.key, &new.ppk)
             && role.agrees(&new.role)
             && (suites, groups, kems) == (&new.suites, &new.groups, &new.kems)

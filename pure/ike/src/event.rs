@@ -1,13 +1,13 @@
 //! Events that an engine reports.
 //!
 //! A reason (`down_reason.rs`, `refusal.rs`) states facts; what to do about them is up to the
-//! caller. Events carry the peer's name separately, so that a log line reads `peer NAME: REASON`.
+//! caller. Events carry the peer separately, so that a log line reads `peer NAME: REASON`.
 
 use crate::down_reason::DownReason;
 use crate::extension::configuration::Inside;
 use crate::refusal::{GrantRefusal, KeyRefusal, Refusal};
 use crypto::Secret;
-use model::{ChildSa, ChildSaId, CsaId, Grant, Identity, IkeSaId, Path};
+use model::{ChildSa, ChildSaId, CsaId, Grant, Identity, IkeSaId, Path, PeerId};
 use std::net::{IpAddr, SocketAddr};
 use wire::ike::Token;
 
@@ -18,8 +18,8 @@ pub enum Event {
     IkeUp {
         /// The IKE SA.
         sa: IkeSaId,
-        /// The peer's name in the configuration.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// True if we initiated it.
         initiator: bool,
     },
@@ -30,15 +30,15 @@ pub enum Event {
         old: IkeSaId,
         /// The new one.
         sa: IkeSaId,
-        /// The peer's name in the configuration.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
     },
     /// A peer established an IKE SA from another address while one from `old` was up, and did not
     /// mention the old one: it restarted elsewhere, or two machines have its key. The old IKE SA
     /// goes down with the next event.
     Displaced {
-        /// The peer's name in the configuration.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// Source of the old IKE SA.
         old: SocketAddr,
         /// Source of the new one.
@@ -51,8 +51,8 @@ pub enum Event {
         old: IkeSaId,
         /// The clone.
         sa: IkeSaId,
-        /// The peer's name in the configuration.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
     },
     /// A clone replaces the IKE SA that it was cloned from: it has the same child SAs and uses the
     /// requested path. If we asked for the hand-over, the old IKE SA goes down once it has no
@@ -62,8 +62,8 @@ pub enum Event {
         old: IkeSaId,
         /// The clone.
         sa: IkeSaId,
-        /// The peer's name in the configuration.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
     },
     /// A gateway redirected us to another one, and we initiated an IKE SA there (RFC 5685). The
     /// engine reports nothing more about the old SA, unless it was up.
@@ -72,8 +72,8 @@ pub enum Event {
         old: IkeSaId,
         /// The IKE SA that we initiated.
         sa: IkeSaId,
-        /// The peer's name in the configuration.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// The other gateway.
         to: IpAddr,
     },
@@ -84,8 +84,8 @@ pub enum Event {
         old: IkeSaId,
         /// The IKE SA that we initiated.
         sa: IkeSaId,
-        /// The peer's name in the configuration.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// Address and port at which the peer should listen.
         to: SocketAddr,
     },
@@ -95,8 +95,8 @@ pub enum Event {
     IkeDown {
         /// The IKE SA.
         sa: IkeSaId,
-        /// The peer's name in the configuration.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// Reason.
         why: DownReason,
     },
@@ -104,8 +104,8 @@ pub enum Event {
     Configured {
         /// The IKE SA.
         sa: IkeSaId,
-        /// The peer's name in the configuration.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// The addresses, name servers and subnets.
         inside: Inside,
     },
@@ -161,8 +161,8 @@ pub enum Event {
     IkeRekeyed {
         /// The IKE SA.
         sa: IkeSaId,
-        /// The peer's name in the configuration.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
     },
     /// A child SA is down and must not be used any more.
     ChildDown {
@@ -261,8 +261,8 @@ pub enum Event {
     },
     /// A refusal that ends no SA, for the log and `status`.
     Refused {
-        /// The peer's name; `None` if the remote end is not authenticated.
-        peer: Option<String>,
+        /// The peer; `None` if the remote end is not authenticated.
+        peer: Option<PeerId>,
         /// Source of the refused message, if the remote end is not authenticated.
         from: Option<SocketAddr>,
         /// The refused request and the reason.

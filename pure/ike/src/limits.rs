@@ -2,7 +2,7 @@
 //! proved.
 
 use crate::refusal::Unfollowed;
-use model::{Instant, site_of};
+use model::{Instant, PeerId, site_of};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -26,12 +26,12 @@ const CHECKS_PER_PEER: u32 = 4;
 
 /// Times at which peers redirected us.
 #[derive(Default)]
-pub(crate) struct Redirects(BTreeMap<String, VecDeque<Instant>>);
+pub(crate) struct Redirects(BTreeMap<PeerId, VecDeque<Instant>>);
 
 impl Redirects {
     /// Returns true if a peer may redirect us once more.
-    pub(crate) fn admit(&mut self, peer: &str, now: Instant) -> bool {
-        let times = self.0.entry(peer.to_owned()).or_default();
+    pub(crate) fn admit(&mut self, peer: PeerId, now: Instant) -> bool {
+        let times = self.0.entry(peer).or_default();
         times.retain(|at| now < *at + PERIOD);
         let admitted = times.len() < MOST_REDIRECTS;
         times.extend(admitted.then_some(now));
@@ -47,14 +47,14 @@ pub(crate) struct Checks {
     all: u32,
     /// By IPv4 /24 or IPv6 /48 network of the address.
     by_network: BTreeMap<u128, u32>,
-    by_peer: BTreeMap<String, u32>,
+    by_peer: BTreeMap<PeerId, u32>,
 }
 
 impl Checks {
     /// Counts a datagram to an address that is not proved, for a peer if that is known.
     pub(crate) fn admit(
         &mut self,
-        peer: Option<&str>,
+        peer: Option<PeerId>,
         ip: IpAddr,
         now: Instant,
     ) -> Result<(), Unfollowed> {
@@ -64,7 +64,7 @@ impl Checks {
                 ..Self::default()
             };
         }
-        let of_peer = peer.and_then(|peer| self.by_peer.get(peer)).copied();
+        let of_peer = peer.and_then(|peer| self.by_peer.get(&peer)).copied();
         let of_peer = of_peer.unwrap_or_default();
         if of_peer >= CHECKS_PER_PEER {
             return Err(Unfollowed::TooOften);
@@ -79,7 +79,7 @@ impl Checks {
         *of_network += 1;
         self.all += 1;
         if let Some(peer) = peer {
-            self.by_peer.insert(peer.to_owned(), of_peer + 1);
+            self.by_peer.insert(peer, of_peer + 1);
         }
         Ok(())
     }
@@ -89,14 +89,16 @@ impl Checks {
 mod tests {
     use super::*;
 
+    const MALLORY: PeerId = PeerId(0);
+
     fn at(millis: u64) -> Instant {
         Instant::from_origin(Duration::from_millis(millis))
     }
 
     /// Returns the number of addresses that are checked, each of another peer.
     fn admitted(checks: &mut Checks, ips: impl Iterator<Item = IpAddr>, now: Instant) -> usize {
-        let peers = ips.enumerate();
-        let admitted = peers.filter(|(n, ip)| checks.admit(Some(&n.to_string()), *ip, now).is_ok());
+        let peers = (1..).map(PeerId).zip(ips);
+        let admitted = peers.filter(|(peer, ip)| checks.admit(Some(*peer), *ip, now).is_ok());
         admitted.count()
     }
 
@@ -122,9 +124,9 @@ mod tests {
     fn a_peer_that_seems_to_be_everywhere_leaves_others_their_checks() {
         let mut checks = Checks::default();
         let everywhere = neighbours(256).chain((0..5000_u32).map(|n| IpAddr::V4((n << 8).into())));
-        let asked = everywhere.filter(|ip| checks.admit(Some("mallory"), *ip, at(0)).is_ok());
+        let asked = everywhere.filter(|ip| checks.admit(Some(MALLORY), *ip, at(0)).is_ok());
         assert_eq!(asked.count(), CHECKS_PER_PEER as usize);
-        let refused = checks.admit(Some("mallory"), [192, 0, 2, 1].into(), at(0));
+        let refused = checks.admit(Some(MALLORY), [192, 0, 2, 1].into(), at(0));
         assert_eq!(refused, Err(Unfollowed::TooOften));
         assert_eq!(admitted(&mut checks, neighbours(60), at(0)), 60);
     }
@@ -133,10 +135,10 @@ mod tests {
     fn one_peer_sends_us_on_five_times_in_five_minutes() {
         let mut redirects = Redirects::default();
         let at = |seconds| Instant::from_origin(Duration::from_secs(seconds));
-        let admitted = (0..8).filter(|second| redirects.admit("gw", at(*second)));
+        let admitted = (0..8).filter(|second| redirects.admit(MALLORY, at(*second)));
         assert_eq!(admitted.count(), MOST_REDIRECTS);
-        assert!(redirects.admit("another", at(8)));
-        assert!(!redirects.admit("gw", at(299)));
-        assert!(redirects.admit("gw", at(300)));
+        assert!(redirects.admit(PeerId(1), at(8)));
+        assert!(!redirects.admit(MALLORY, at(299)));
+        assert!(redirects.admit(MALLORY, at(300)));
     }
 }

@@ -1,4 +1,4 @@
-//! The configuration of an engine, with its peers indexed by name and by identity.
+//! The configuration of an engine, with its peers indexed by identifier and by identity.
 //!
 //! A gateway may have ten thousand peers, and a handshake looks up one of them a dozen times. No
 //! processing of a datagram iterates over all peers.
@@ -6,7 +6,7 @@
 use crate::allowed_suites::AllowedIkeSuites;
 use crate::config::{Config, Peer, PeerRole};
 use crate::signature::Signing;
-use model::Identity;
+use model::{Identity, PeerId};
 use rustc_hash::FxHasher;
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -16,8 +16,8 @@ use std::ops::Deref;
 /// A configuration and its indices.
 pub(crate) struct PeerTable {
     config: Config,
-    /// Positions in the list of peers by name. The first of two peers with the same name counts.
-    by_name: Index,
+    /// Positions in the list of peers by identifier. The first of two with the same one counts.
+    by_id: Index,
     /// Positions in the list of peers by identity.
     by_identity: Index,
     /// Positions of the licensed nodes, to which we distribute keys.
@@ -37,13 +37,13 @@ impl PeerTable {
     pub(crate) fn new(config: Config) -> Self {
         let peers = &config.peers;
         let places = 0..peers.len();
-        let by_name = Index::new(peers.iter().map(|peer| of_text(&peer.name)));
+        let by_id = Index::new(peers.iter().map(|peer| peer.id.0));
         let by_identity = Index::new(peers.iter().map(|peer| of_identity(&peer.identity)));
         let licensed = places.filter(|place| matches!(peers[*place].role, PeerRole::Licensed));
         let licensed = licensed.collect();
         let peers = config.peers.iter();
         Self {
-            by_name,
+            by_id,
             by_identity,
             licensed,
             menu: AllowedIkeSuites::of_all(&config.peers),
@@ -54,11 +54,9 @@ impl PeerTable {
         }
     }
 
-    /// Returns the peer with a name.
-    pub(crate) fn peer(&self, name: &str) -> Option<&Peer> {
-        let peers = self.by_name.get(of_text(name));
-        let mut peers = peers.filter_map(|place| self.config.peers.get(place));
-        peers.find(|peer| peer.name == name)
+    /// Returns the peer with an identifier.
+    pub(crate) fn peer(&self, id: PeerId) -> Option<&Peer> {
+        self.config.peers.get(self.by_id.get(id.0).next()?)
     }
 
     /// Returns the peers with an identity, in the order of the configuration: one for each address
@@ -81,9 +79,9 @@ impl PeerTable {
     }
 }
 
-/// Positions by a hash, sorted. A search visits neighbouring memory and no peer: with 100,000
-/// peers, each visit to another one waits for memory. The hash needs no secret, because only the
-/// configuration has entries.
+/// Positions by a number, sorted: an identifier or a hash. A search visits neighbouring memory and
+/// no peer: with 100,000 peers, each visit to another one waits for memory. The hash needs no
+/// secret, because only the configuration has entries.
 struct Index(Box<[(u32, u32)]>);
 
 impl Index {
@@ -101,12 +99,6 @@ impl Index {
         let found = rest.take_while(move |(other, _)| *other == hash);
         found.map(|(_, place)| *place as usize)
     }
-}
-
-fn of_text(text: &str) -> u32 {
-    let mut hasher = FxHasher::default();
-    text.hash(&mut hasher);
-    hasher.finish() as u32
 }
 
 /// Equal identities have equal hashes, in whatever case they are written.
@@ -131,7 +123,8 @@ impl Deref for PeerTable {
     }
 }
 
-/// Tests change the configuration without informing the engine. Names and identities must stay.
+/// Tests change the configuration without informing the engine. Identifiers and identities must
+/// stay.
 #[cfg(test)]
 impl std::ops::DerefMut for PeerTable {
     fn deref_mut(&mut self) -> &mut Config {
@@ -142,7 +135,7 @@ impl std::ops::DerefMut for PeerTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::peer;
+    use crate::tests::{peer, peer_id};
 
     fn directory(names: &[&str], change: impl FnOnce(&mut [Peer])) -> PeerTable {
         let peers = names.iter().map(|name| peer(name, PeerRole::Gateway));
@@ -153,15 +146,15 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_is_found_by_its_name_and_by_its_identity_in_the_files_order() {
+    fn a_peer_is_found_by_its_identifier_and_by_its_identity_in_the_files_order() {
         let directory = directory(&["a", "b", "c"], |peers| {
             peers[2].identity = peers[0].identity.clone();
         });
-        let named = |name| directory.peer(name).map(|peer| peer.name.as_str());
-        assert_eq!([named("b"), named("d")], [Some("b"), None]);
+        let found = |name| directory.peer(peer_id(name)).map(|peer| peer.id);
+        assert_eq!([found("b"), found("d")], [Some(peer_id("b")), None]);
         let who = "a.example.net".parse().unwrap();
-        let same: Vec<_> = directory.named(&who).map(|peer| &peer.name).collect();
-        assert_eq!(same, ["a", "c"]);
+        let same: Vec<_> = directory.named(&who).map(|peer| peer.id).collect();
+        assert_eq!(same, ["a", "c"].map(peer_id));
         let nobody = "c.example.net".parse().unwrap();
         assert_eq!(directory.named(&nobody).count(), 0);
         let other_case = "A.Example.NET".parse().unwrap();

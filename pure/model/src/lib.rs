@@ -14,6 +14,7 @@ mod identity;
 mod lease;
 mod level;
 mod path;
+mod peer;
 mod sa;
 mod selector;
 mod shared;
@@ -33,6 +34,7 @@ pub use identity::Identity;
 pub use lease::{InnerAddresses, Lease, LeaseChange};
 pub use level::{Class, Level, LevelChoice, LevelGrant, Pictures, Signal, UnknownSignal};
 pub use path::{Carrier, Df, Encapsulation, Path, Stray, Transmit};
+pub use peer::{PeerId, PeerNames};
 pub use sa::{
     BesideSa, ChildSa, ChildSaId, CsaId, Exchanges, Grant, GrantHalf, Group, Half, IkeSaId, Kem,
     Keys, MOST_RESOURCES, Mode, NODE_SUITE, Onward, Sha2, Spi, Suite, ZoneKey,

@@ -1,6 +1,6 @@
 //! Parameters of security associations, passed from `ike` to `esp`.
 
-use crate::{Licence, MapKind, Path, TrafficSelector, ZoneAgreement, ZoneId, ZoneSuite};
+use crate::{Licence, MapKind, Path, PeerId, TrafficSelector, ZoneAgreement, ZoneId, ZoneSuite};
 use std::fmt;
 use std::time::Duration;
 
@@ -322,8 +322,8 @@ pub struct ChildSa<K> {
     pub id: ChildSaId,
     /// IKE SA that created this child SA.
     pub ike: IkeSaId,
-    /// Name of the peer's table in the configuration.
-    pub peer: String,
+    /// The peer.
+    pub peer: PeerId,
     /// Name of the child in the peer's configuration; `None` for the first child.
     pub name: Option<String>,
     /// Index among several child SAs for the same traffic, from 0 (RFC 9611). `None` if there is

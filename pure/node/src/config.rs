@@ -2,18 +2,21 @@
 
 use crypto::TrustStore;
 use esp::{Protected, Spd};
-use model::{Dscp, Encapsulation, Identity, Sizes};
+use model::{Dscp, Encapsulation, Identity, LevelChoice, PeerId, PeerNames, Sizes};
+use std::collections::BTreeMap;
 use std::mem::take;
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
 
 pub use esp::{Action, Policy};
 pub use ike::{
-    Addressing, ChildPolicy, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes, Peer,
-    PeerRole as Role, PeerTerms, Pool, Ppk, Signer, Stance, Tcp, ZonePolicy,
+    Addressing, ChildPolicy, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes, PeerRole as Role,
+    PeerTerms, Pool, Ppk, Signer, Stance, Tcp, ZonePolicy,
 };
 pub use pep::{Config as SnoopConfig, Patience};
 
 /// Time for which a licensed node may keep the keys of a grant, unless configured otherwise.
-const GRANT_LIFETIME: std::time::Duration = std::time::Duration::from_secs(8 * 3600);
+const GRANT_LIFETIME: Duration = Duration::from_secs(8 * 3600);
 
 /// The complete configuration of a [`crate::Node`].
 pub struct Config {
@@ -46,18 +49,6 @@ pub struct Config {
     pub workers: std::num::NonZeroU8,
     /// Exceptions to protection; the first match wins (RFC 4301 section 4.4.1).
     pub policies: Vec<Policy>,
-    /// DSCP of the outer header by peer name, for peers that do not use the default.
-    pub classes: std::collections::BTreeMap<String, Dscp>,
-    /// Lengths to which datagrams are padded, by peer name. Peers without an entry get no padding.
-    pub sizes: std::collections::BTreeMap<String, Sizes>,
-    /// Interval without a sealed packet after which a dummy packet is sent, by peer name. Peers
-    /// without an entry get no dummies.
-    pub cover: std::collections::BTreeMap<String, std::time::Duration>,
-    /// Choice among the agreed protection levels, by peer name, for peers that do not use the
-    /// default. An operator's signal overrides it.
-    pub levels: std::collections::BTreeMap<String, model::LevelChoice>,
-    /// Locations of the licensed nodes that have slots, by peer name.
-    pub places: std::collections::BTreeMap<String, crate::Places>,
     /// Licensed nodes that mobile nodes can move to from this one; announced to gateways.
     pub neighbours: Vec<Identity>,
     /// MTU of the tunnel device if the MSS of TCP connections is clamped to it; `None` to leave the
@@ -75,9 +66,68 @@ pub struct Config {
     /// Role in Mobile IPv4, if any. A reconfiguration does not change it.
     pub mobile_ip: Option<crate::mobile_ip::Config>,
     /// Time for which a licensed node may keep the keys of a grant.
-    pub grant_lifetime: std::time::Duration,
+    pub grant_lifetime: Duration,
     /// True to report the keys of new SAs by [`crate::Event::KeyLog`].
     pub key_log: bool,
+}
+
+/// A configured peer. What IKE needs to know of it is in `ike`, and is a field of the peer as well.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// Name of the peer's table in the configuration.
+    pub name: String,
+    /// The part for IKE. The node sets its identifier.
+    pub ike: ike::Peer,
+    /// DSCP of the outer header.
+    pub dscp: Dscp,
+    /// Lengths to which datagrams are padded; `None` for no padding.
+    pub sizes: Option<Sizes>,
+    /// Interval without a sealed packet after which a dummy packet is sent; `None` for no dummies.
+    pub cover: Option<Duration>,
+    /// Choice among the agreed protection levels. An operator's signal overrides it.
+    pub level: LevelChoice,
+    /// Locations of the licensed nodes that have slots.
+    pub places: Option<crate::Places>,
+}
+
+impl Peer {
+    /// Creates a peer with the usual settings: see [`ike::Peer::new`].
+    pub fn new(name: &str, identity: Identity, role: Role) -> Self {
+        Self {
+            name: name.to_owned(),
+            ike: ike::Peer::new(PeerId::NONE, identity, role),
+            dscp: Dscp::default(),
+            sizes: None,
+            cover: None,
+            level: LevelChoice::default(),
+            places: None,
+        }
+    }
+}
+
+impl Deref for Peer {
+    type Target = ike::Peer;
+
+    fn deref(&self) -> &ike::Peer {
+        &self.ike
+    }
+}
+
+impl DerefMut for Peer {
+    fn deref_mut(&mut self) -> &mut ike::Peer {
+        &mut self.ike
+    }
+}
+
+/// The settings of peers that IKE does not need.
+#[derive(Default)]
+pub(crate) struct Settings {
+    /// Peers to bring up at the start and to keep up.
+    pub start: Vec<PeerId>,
+    /// Settings of packets, of the peers that do not use the default.
+    pub packets: BTreeMap<PeerId, esp::PeerSettings>,
+    pub cover: BTreeMap<PeerId, Duration>,
+    pub places: BTreeMap<PeerId, crate::Places>,
 }
 
 impl Config {
@@ -97,11 +147,6 @@ impl Config {
             elsewhere: None,
             workers: std::num::NonZeroU8::MIN,
             policies: Vec::new(),
-            classes: Default::default(),
-            sizes: Default::default(),
-            cover: Default::default(),
-            levels: Default::default(),
-            places: Default::default(),
             neighbours: Vec::new(),
             clamp: None,
             path_mtu: crate::Discovery::default(),
@@ -114,8 +159,28 @@ impl Config {
         }
     }
 
-    /// Takes out the part of the configuration that the IKE engine needs, with all peers.
-    pub(crate) fn take_ike(&mut self) -> ike::Config {
+    /// Takes out the peers, each with its identifier: what the IKE engine needs, and their other
+    /// settings.
+    pub(crate) fn take_peers(&mut self, names: &mut PeerNames) -> (ike::Config, Settings) {
+        names.enter(self.peers.iter().map(|peer| peer.name.as_str()));
+        let start = take(&mut self.start);
+        let mut settings = Settings {
+            start: start.iter().filter_map(|name| names.id(name)).collect(),
+            ..Settings::default()
+        };
+        let mut peers = Vec::with_capacity(self.peers.len());
+        for mut peer in take(&mut self.peers) {
+            let Some(id) = names.id(&peer.name) else {
+                continue;
+            };
+            peer.ike.id = id;
+            settings.take(id, &mut peer);
+            peers.push(peer.ike);
+        }
+        (self.take_ike(peers), settings)
+    }
+
+    fn take_ike(&mut self, peers: Vec<ike::Peer>) -> ike::Config {
         ike::Config {
             encapsulation: self.encapsulation,
             natt_port: self.natt_port,
@@ -125,18 +190,37 @@ impl Config {
             workers: self.workers,
             credential: self.credential.take(),
             trust: take(&mut self.trust),
-            ..ike::Config::new(self.identity.clone(), take(&mut self.peers))
+            ..ike::Config::new(self.identity.clone(), peers)
+        }
+    }
+}
+
+impl Settings {
+    fn take(&mut self, id: PeerId, peer: &mut Peer) {
+        let packets = esp::PeerSettings {
+            dscp: peer.dscp,
+            sizes: peer.sizes,
+            level: peer.level,
+        };
+        if packets != esp::PeerSettings::default() {
+            self.packets.insert(id, packets);
+        }
+        if let Some(cover) = peer.cover {
+            self.cover.insert(id, cover);
+        }
+        if let Some(places) = peer.places.take() {
+            self.places.insert(id, places);
         }
     }
 }
 
 /// Builds the policy database from the host's policies and the selectors of its peers.
-pub(crate) fn spd(policies: Vec<Policy>, peers: &[Peer]) -> Spd {
+pub(crate) fn spd(policies: Vec<Policy>, peers: &[ike::Peer]) -> Spd {
     Spd::new(policies, peers.iter().flat_map(protected).collect())
 }
 
 /// Returns the selectors that must never leave unencrypted, even while the peer is down.
-fn protected(peer: &Peer) -> impl Iterator<Item = (String, Protected)> {
+fn protected(peer: &ike::Peer) -> impl Iterator<Item = (PeerId, Protected)> {
     let first = match &peer.role {
         Role::Vpn { local, remote, .. } => Some((local.clone(), remote.clone())),
         Role::Licensed | Role::Gateway | Role::Neighbour => None,
@@ -144,5 +228,5 @@ fn protected(peer: &Peer) -> impl Iterator<Item = (String, Protected)> {
     let others = peer.children.iter();
     let others = others.map(|child| (child.local.clone().into(), child.remote.clone().into()));
     let all = first.into_iter().chain(others);
-    all.map(|(local, remote)| (peer.name.clone(), Protected { local, remote }))
+    all.map(|(local, remote)| (peer.id, Protected { local, remote }))
 }

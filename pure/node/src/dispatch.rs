@@ -15,9 +15,10 @@ use crate::{CannotMove, Cause, Dropped, Ending, Event, HeldGrant};
 use crypto::Secret;
 use esp::{Command, Report};
 use ike::is_slot;
-use model::{ChildSa, ChildSaId, IkeSaId, Instant, Path};
+use model::{ChildSa, ChildSaId, IkeSaId, Instant, Path, PeerId};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 impl Node {
     /// Turns the events of the engines into commands for each other.
@@ -82,7 +83,7 @@ impl Node {
             Effect::Event(event) => self.events.push_back(event),
             Effect::Refused(peer, why) => self.refused(peer, why, now),
             Effect::Prefer(child) => self.prefer(child),
-            Effect::Check(peer) => self.own.licensing.placement().stir(&peer),
+            Effect::Check(peer) => self.own.licensing.placement().stir(peer),
         }
     }
 
@@ -111,20 +112,20 @@ impl Node {
             IkeCommand::NoteInbound(sa, at) => ike.note_inbound(sa, at),
             IkeCommand::NoteNewest(sa, stray) => ike.note_newest(sa, stray),
             // A slot may be gone from the configuration.
-            IkeCommand::OpenSlot { peer, slot } => drop(ike.open_child(&peer, &slot, now)),
-            IkeCommand::ReleaseSlot { peer, slot } => drop(ike.release_child(&peer, &slot, now)),
+            IkeCommand::OpenSlot { peer, slot } => drop(ike.open_child(peer, &slot, now)),
+            IkeCommand::ReleaseSlot { peer, slot } => drop(ike.release_child(peer, &slot, now)),
         }
     }
 
     fn handle_ike(&mut self, event: ike::Event, now: Instant) {
         match event {
             ike::Event::IkeUp { sa, peer, .. } => self.turn(now, |own, turn| {
-                let is_new = own.tunnels.ike_up(sa, &peer, turn);
-                own.licensing.ike_up(sa, &peer, is_new, &own.tunnels, turn);
+                let is_new = own.tunnels.ike_up(sa, peer, turn);
+                own.licensing.ike_up(sa, peer, is_new, &own.tunnels, turn);
             }),
             ike::Event::IkeReplaced { old, sa, peer } => self.turn(now, |own, turn| {
                 own.tunnels.keys().ike(sa, turn);
-                own.go_by(old, sa, &peer, turn);
+                own.go_by(old, sa, peer, turn);
                 turn.add(Event::Reauthenticated { peer });
             }),
             ike::Event::IkeCloned { old, sa, peer } => {
@@ -132,20 +133,20 @@ impl Node {
             }
             ike::Event::IkeHandedOver { old, sa, peer } => self.turn(now, |own, turn| {
                 own.tunnels.moving().hand_over(old, sa);
-                own.go_by(old, sa, &peer, turn);
+                own.go_by(old, sa, peer, turn);
                 if let Some(path) = turn.ike.sa(sa).map(|sa| sa.path) {
                     turn.add(Event::HandedOver { peer, path });
                 }
             }),
             ike::Event::Redirected { old, sa, peer, to } => {
-                self.own.tunnels.begun_instead(old, sa, &peer, now);
+                self.own.tunnels.begun_instead(old, sa, peer, now);
                 self.events.push_back(Event::Redirected { peer, to });
             }
             ike::Event::FellBack { old, sa, peer, to } => {
-                self.own.tunnels.begun_instead(old, sa, &peer, now);
+                self.own.tunnels.begun_instead(old, sa, peer, now);
                 self.events.push_back(Event::FellBack { peer, to });
             }
-            ike::Event::IkeDown { sa, peer, why } => self.ike_down(sa, &peer, &why, now),
+            ike::Event::IkeDown { sa, peer, why } => self.ike_down(sa, peer, &why, now),
             ike::Event::Configured { sa, peer, inside } => self.turn(now, |own, turn| {
                 own.tunnels.configured(sa, peer, inside, turn);
             }),
@@ -162,9 +163,9 @@ impl Node {
                 self.child_down(child, why.as_ref().map_or_else(deleted, Ending::from), now);
             }
             ike::Event::Granted { sa, gateway, grant } => self.turn(now, |own, turn| {
-                let Some(name) = turn.name(sa) else { return };
+                let Some(peer) = turn.peer(sa) else { return };
                 let (csa, number) = (grant.csa, grant.grant);
-                let refusal = own.transit.granted(sa, name, gateway, grant, turn);
+                let refusal = own.transit.granted(sa, peer, gateway, grant, turn);
                 turn.add(IkeCommand::AnswerGrant {
                     sa,
                     csa,
@@ -221,7 +222,7 @@ impl Node {
             }),
             ike::Event::Refused { peer, from, why } => self.turn(now, |own, turn| {
                 let peer = peer.or_else(|| own.tunnels.claimed(&why, turn.ike));
-                if let Some(peer) = &peer {
+                if let Some(peer) = peer {
                     report_not_licensed(peer, &why, turn);
                     own.tunnels.retry_beside(peer, turn);
                 }
@@ -233,7 +234,7 @@ impl Node {
     fn handle_report(&mut self, report: Report, now: Instant) {
         let peer_of = |id| {
             let child = self.own.tunnels.children().get(id)?;
-            Some((child.ike, child.peer.clone(), child.status.name.clone()))
+            Some((child.ike, child.peer, child.status.name.clone()))
         };
         match report {
             Report::RekeySoon(id) => {
@@ -280,12 +281,12 @@ impl Node {
     }
 
     /// Records a refusal or failure of a peer, or of an unknown one.
-    pub(crate) fn refused(&mut self, peer: Option<String>, why: impl Into<Cause>, now: Instant) {
+    pub(crate) fn refused(&mut self, peer: Option<PeerId>, why: impl Into<Cause>, now: Instant) {
         let why = why.into();
         self.turn(now, |own, turn| own.tunnels.refused(peer, None, why, turn));
     }
 
-    fn ike_down(&mut self, sa: IkeSaId, peer: &str, why: &ike::DownReason, now: Instant) {
+    fn ike_down(&mut self, sa: IkeSaId, peer: PeerId, why: &ike::DownReason, now: Instant) {
         for child in self.own.tunnels.children_on(peer, sa) {
             self.child_down(child, why.into(), now);
         }
@@ -348,12 +349,12 @@ impl Node {
             return;
         };
         if is_slot(child.status.name.as_deref()) {
-            return self.own.licensing.placement().stir(&child.peer);
+            return self.own.licensing.placement().stir(child.peer);
         }
         if self.may_be_sent_on(id) {
             self.plane.apply(Command::Prefer(id));
         }
-        let slot = self.own.licensing.sent_on(&child.peer);
+        let slot = self.own.licensing.sent_on(child.peer);
         if let Some(slot) = slot.filter(|slot| self.may_be_sent_on(*slot)) {
             self.plane.apply(Command::Prefer(slot));
         }
@@ -366,7 +367,7 @@ impl Node {
             own.licensing.enter(&child, old, turn)
         });
         let status = ChildStatus::new(&child);
-        let (id, peer, ike) = (child.id, child.peer.clone(), child.ike);
+        let (id, peer, ike) = (child.id, child.peer, child.ike);
         let zoned = child.agreement.is_some();
         if let Err(unusable) = self.plane.install(child) {
             self.refused(Some(peer), unusable.to_string(), now);
@@ -409,7 +410,7 @@ impl Node {
             return;
         };
         let _presumption = self.own.path_mtus.leave(id, child.status.path);
-        self.own.licensing.placement().forget(&child.peer, id);
+        self.own.licensing.placement().forget(child.peer, id);
         // An SA that was replaced is not missing. Neither is an SA whose predecessor or successor
         // still exists.
         let missed = !replaced && heir.or(before).is_none();
@@ -434,10 +435,10 @@ impl Node {
             });
         }
         self.turn(now, |own, turn| {
-            let Some(peer) = turn.name(sa) else { return };
-            turn.check(&peer);
+            let Some(peer) = turn.peer(sa) else { return };
+            turn.check(peer);
             // A clone takes nothing with it yet.
-            if own.tunnels.established(&peer) == Some(sa) {
+            if own.tunnels.established(peer) == Some(sa) {
                 turn.add(Event::PathMoved { peer, path });
             }
         });
@@ -487,9 +488,9 @@ impl Node {
     /// hold the keys.
     pub(crate) fn expired(&mut self, held: HeldGrant, now: Instant) {
         self.turn(now, |own, turn| {
-            let peer = turn.ike.peer(&held.gateway);
+            let peer = turn.ike.peer(held.gateway);
             let is_gateway = peer.is_some_and(|peer| peer.role == Role::Gateway);
-            let sa = own.tunnels.established(&held.gateway);
+            let sa = own.tunnels.established(held.gateway);
             if let Some(sa) = sa.filter(|_| is_gateway) {
                 turn.add(IkeCommand::Revoke(sa, held.csa));
             }
@@ -497,8 +498,8 @@ impl Node {
         });
     }
 
-    /// Applies another configuration, of which only differences have an effect. Returns the names
-    /// of the peers whose SAs are replaced. Ports, the key log and the role in Mobile IPv4 do not
+    /// Applies another configuration, of which only differences have an effect. Returns the peers
+    /// whose SAs are replaced. Ports, the key log and the role in Mobile IPv4 do not
     /// change.
     ///
     /// Policies, classes of service, padding, levels, cover traffic, MSS clamping, path MTU
@@ -507,20 +508,18 @@ impl Node {
     /// whose terms changed gets new SAs. So does a peer whose keys are held by a licensed node that
     /// was removed. A peer whose licences changed is rekeyed, and a removed licence is unusable at
     /// once. All other peers are unaffected.
-    pub fn reconfigure(&mut self, mut config: Config, now: Instant) -> BTreeSet<String> {
-        let ike = config.take_ike();
+    pub fn reconfigure(&mut self, mut config: Config, now: Instant) -> BTreeSet<PeerId> {
+        let (ike, mut settings) = config.take_peers(Arc::make_mut(&mut self.names));
         self.plane
             .apply(Command::Policies(spd(config.policies, &ike.peers)));
-        self.plane.apply(Command::Classes(config.classes));
-        let hidden = self.plane.set_sizes(&config.sizes);
-        let levels = self.own.tunnels.set_levels(config.levels);
-        self.plane.apply(Command::Levels(levels));
-        self.own.tunnels.set_cover(config.cover, now);
+        self.own.tunnels.set_levels(&mut settings.packets);
+        let hidden = self.plane.set_peers(&settings.packets);
+        self.own.tunnels.set_cover(settings.cover, now);
         self.plane.apply(Command::Clamp(config.clamp));
         self.path_mtus(now, |path_mtus, sas, turn| {
             path_mtus.set_discovery(config.path_mtu, sas, turn);
             for peer in &hidden {
-                path_mtus.lengths_changed(peer, sas, turn);
+                path_mtus.lengths_changed(*peer, sas, turn);
             }
         });
         self.own.transit.set_snoop(config.snoop);
@@ -531,8 +530,8 @@ impl Node {
         let (old_nodes, nodes) = (licensed(self.ike.peers()), licensed(&ike.peers));
         let gone: Vec<&Licensed> = old_nodes.difference(&nodes).collect();
         let mut replaced = self.own.licensing.dismiss(&gone, &self.own.tunnels);
-        for name in &replaced {
-            if let Some(sa) = self.own.tunnels.current(name) {
+        for peer in &replaced {
+            if let Some(sa) = self.own.tunnels.current(*peer) {
                 self.ike.renew(sa, now);
             }
         }
@@ -546,14 +545,14 @@ impl Node {
         });
         self.turn(now, |own, turn| {
             own.licensing
-                .relocate(config.places, config.neighbours, &own.tunnels, turn);
+                .relocate(settings.places, config.neighbours, &own.tunnels, turn);
         });
         let tunnels = &mut self.own.tunnels;
-        for name in tunnels.set_peers(config.start, &replaced, &self.ike, now) {
-            self.ike.bar(&name, false, now);
+        for peer in tunnels.set_peers(settings.start, &replaced, &self.ike, now) {
+            self.ike.bar(peer, false, now);
         }
-        for (name, node) in nodes.difference(&old_nodes) {
-            self.own.licensing.admit(name, node, &self.ike, now);
+        for (peer, node) in nodes.difference(&old_nodes) {
+            self.own.licensing.admit(*peer, node, &self.ike, now);
         }
         self.initiate_known(now);
         replaced

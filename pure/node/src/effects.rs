@@ -6,7 +6,7 @@ use crate::plane::Plane;
 use crate::{Cause, Event};
 use crypto::{Rng, Secret};
 use esp::Command;
-use model::{ChildSaId, CsaId, Grant, Identity, IkeSaId, Instant, Path, Stray};
+use model::{ChildSaId, CsaId, Grant, Identity, IkeSaId, Instant, Path, PeerId, Stray};
 use wire::ike::{RefusalCode, Token};
 
 /// A command or an event.
@@ -15,11 +15,11 @@ pub(crate) enum Effect {
     Plane(Command),
     Event(Event),
     /// A refusal or failure of a peer, if the peer is known.
-    Refused(Option<String>, Cause),
+    Refused(Option<PeerId>, Cause),
     /// Sends on a child SA, unless a slot of its peer sends.
     Prefer(ChildSaId),
     /// Has the location of a peer's tunnel checked.
-    Check(String),
+    Check(PeerId),
 }
 
 /// A command to the IKE engine, for one of its IKE SAs or for a slot of a peer.
@@ -44,11 +44,11 @@ pub(crate) enum IkeCommand {
     /// Retransmits at once what waits for an answer.
     Hasten,
     OpenSlot {
-        peer: String,
+        peer: PeerId,
         slot: String,
     },
     ReleaseSlot {
-        peer: String,
+        peer: PeerId,
         slot: String,
     },
 }
@@ -102,17 +102,17 @@ impl<'a> Turn<'a> {
     }
 
     /// Records a refusal or failure of a peer.
-    pub fn refuse(&mut self, peer: Option<String>, why: impl Into<Cause>) {
+    pub fn refuse(&mut self, peer: Option<PeerId>, why: impl Into<Cause>) {
         self.effects.push(Effect::Refused(peer, why.into()));
     }
 
     /// Has the location of a peer's tunnel checked.
-    pub fn check(&mut self, peer: &str) {
-        self.effects.push(Effect::Check(peer.to_owned()));
+    pub fn check(&mut self, peer: PeerId) {
+        self.effects.push(Effect::Check(peer));
     }
 
-    /// Returns the name of the peer of an IKE SA, even if the SA is not the newest.
-    pub fn name(&self, sa: IkeSaId) -> Option<String> {
+    /// Returns the peer of an IKE SA, even if the SA is not the newest.
+    pub fn peer(&self, sa: IkeSaId) -> Option<PeerId> {
         self.ike.sa(sa)?.peer
     }
 }

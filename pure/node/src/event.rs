@@ -2,7 +2,7 @@
 
 use crate::{Cause, HeldGrant, KeyLog, mobile_ip};
 use model::{
-    CsaId, Exchanges, Identity, InnerAddresses, Licence, Mode, Path, Right, Spi, Zone,
+    CsaId, Exchanges, Identity, InnerAddresses, Licence, Mode, Path, PeerId, Right, Spi, Zone,
     ZoneAgreement, ZoneId, ZoneSelector,
 };
 use std::net::{IpAddr, SocketAddr};
@@ -16,8 +16,8 @@ pub(crate) const TOKEN: u16 = 0;
 pub struct Composite {
     /// Identifier of the SA, shared with licensed nodes.
     pub csa: CsaId,
-    /// Name of the peer's table.
-    pub peer: String,
+    /// The peer.
+    pub peer: PeerId,
     /// Name of the child's table; `None` for the first child.
     pub child: Option<String>,
     /// Inbound SPI.
@@ -70,38 +70,38 @@ pub enum Dropped {
 pub enum Event {
     /// An IKE SA with a peer is up.
     PeerUp {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
     },
     /// Both ends re-authenticated: a new IKE SA replaced the one that was up.
     Reauthenticated {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
     },
     /// The IKE SA with a peer was cloned. The clone does not carry any child SA yet.
     Cloned {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
     },
     /// A tunnel moved to another path without interruption: a clone replaced the IKE SA that was
     /// up.
     HandedOver {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// The new path.
         path: Path,
     },
     /// A gateway redirected us. We initiate with the other gateway instead.
     Redirected {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// Address of the other gateway.
         to: IpAddr,
     },
     /// There was no answer over UDP, so we initiate again over TCP.
     FellBack {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// Address and port on which the peer is expected to listen.
         to: SocketAddr,
     },
@@ -109,15 +109,15 @@ pub enum Event {
     /// nodes whose licences are limited to certain places. If nodes share the slot, all nodes that
     /// hold its keys can read.
     SealedFor {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// The node that can read now; `None` if no such node can.
         node: Option<Identity>,
     },
     /// A peer that we initiated to has not answered for [`crate::OVERDUE`]. The attempt continues.
     Unanswered {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// Address and port of the peer.
         to: SocketAddr,
         /// Number of times that the request was sent.
@@ -125,8 +125,8 @@ pub enum Event {
     },
     /// A peer connected from another address while it was up, and its previous IKE SA ended.
     Displaced {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// Source of the IKE SA that ended.
         old: SocketAddr,
         /// Source of the new one.
@@ -137,8 +137,8 @@ pub enum Event {
     },
     /// The last IKE SA with a peer ended, or could not be established.
     PeerDown {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// The cause.
         why: Cause,
         /// True if a command or the configuration of this host asked for it.
@@ -147,15 +147,15 @@ pub enum Event {
     /// A peer assigned inner addresses, or changed them. [`crate::Node::inside`] returns all of
     /// them.
     Configured {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// The assigned addresses.
         addresses: InnerAddresses,
     },
     /// A child SA is established and carries packets.
     ChildUp {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// Name of the child's table; `None` for the first child.
         child: Option<String>,
         /// Inbound SPI.
@@ -169,8 +169,8 @@ pub enum Event {
     },
     /// A child SA was rekeyed.
     ChildRekeyed {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// Name of the child's table; `None` for the first child.
         child: Option<String>,
         /// Inbound SPI of the new SA.
@@ -182,42 +182,42 @@ pub enum Event {
     },
     /// An IKE SA was rekeyed.
     IkeRekeyed {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
     },
     /// A packet arrived on a child SA with an outer ECN field that contradicts the inner one
     /// (RFC 6040 section 4.2). Reported once per SA.
     EcnUnused {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// Name of the child's table; `None` for the first child.
         child: Option<String>,
     },
     /// The configuration pads the datagrams of a child SA, but the peer does not accept padding.
     Unpadded {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// Name of the child's table; `None` for the first child.
         child: Option<String>,
     },
     /// A child SA stops sending unencrypted packets: the grant for them is used up.
     LevelSpent {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// Name of the child's table; `None` for the first child.
         child: Option<String>,
     },
     /// An unencrypted packet arrived on a child SA without a grant for it. Reported once per SA.
     LevelRefused {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// Name of the child's table; `None` for the first child.
         child: Option<String>,
     },
     /// A child SA ended and has no successor.
     ChildDown {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// Name of the child's table; `None` for the first child.
         child: Option<String>,
     },
@@ -232,8 +232,8 @@ pub enum Event {
     },
     /// The peer does not accept a licence of ours. No keys are distributed for it.
     NotLicensed {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// The licence.
         licence: Licence,
         /// Selector of the licence's zone.
@@ -306,8 +306,8 @@ pub enum Event {
     GrantHeld(HeldGrant),
     /// Licensed node: keys were received that cannot be used.
     GrantUnusable {
-        /// Name of the gateway's table.
-        gateway: String,
+        /// The gateway.
+        gateway: PeerId,
         /// The composite SA.
         csa: CsaId,
         /// Human-readable reason.
@@ -337,8 +337,8 @@ pub enum Event {
     },
     /// The path MTU towards a peer was discovered, or expired.
     PathMtu {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// Longest packet on the path, in octets; `None` if unknown.
         outside: Option<u16>,
         /// Longest inner datagram that fits into such a packet, in octets.
@@ -353,8 +353,8 @@ pub enum Event {
     },
     /// A tunnel moved to another path because one of its ends moved.
     PathMoved {
-        /// Name of the peer's table.
-        peer: String,
+        /// The peer.
+        peer: PeerId,
         /// The new path.
         path: Path,
     },
@@ -367,9 +367,9 @@ pub enum Event {
     },
     /// A request of a peer, or an input from the network, was refused.
     Refused {
-        /// Name of the peer's table, if the peer is known. A refused initiator only claims to be
+        /// The peer, if it is known. A refused initiator only claims to be
         /// that peer.
-        peer: Option<String>,
+        peer: Option<PeerId>,
         /// Source of the refused message, if its sender is not authenticated.
         from: Option<SocketAddr>,
         /// Cause, which says what was refused.

@@ -1,6 +1,5 @@
 //! Status that is put together from several owners and engines.
 
-use crate::config::Peer;
 use crate::licensing::distribution::licences;
 use crate::licensing::grants::{Csa, Holder};
 use crate::owners::Owners;
@@ -8,12 +7,13 @@ use crate::plane::Plane;
 use crate::status::{ChildStatus, CsaStatus, GrantStatus, PeerState, PeerStatus, SILENT};
 use crate::tunnels::children::Child;
 use ike::{SaStatus, is_slot};
-use model::{Carrier, ChildSaId};
+use model::{Carrier, ChildSaId, PeerId, PeerNames};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// The owners and the engines, to be read.
 pub(crate) struct View<'a> {
+    pub names: &'a PeerNames,
     pub own: &'a Owners,
     pub ike: &'a ike::Engine,
     pub plane: &'a Plane,
@@ -22,30 +22,30 @@ pub(crate) struct View<'a> {
 impl View<'_> {
     /// Returns the status of every configured peer, in the order of the configuration.
     pub fn peers(&self) -> Vec<PeerStatus> {
-        let mut children: BTreeMap<&str, Vec<ChildStatus>> = BTreeMap::new();
+        let mut children: BTreeMap<PeerId, Vec<ChildStatus>> = BTreeMap::new();
         for (id, child) in self.own.tunnels.children().iter() {
-            let of_peer = children.entry(&child.peer).or_default();
+            let of_peer = children.entry(child.peer).or_default();
             of_peer.push(self.child_status(id, child));
         }
-        let status = |peer: &Peer| {
-            let children = children.remove(peer.name.as_str());
+        let status = |peer: &ike::Peer| {
+            let children = children.remove(&peer.id);
             self.peer_status(peer, children.unwrap_or_default())
         };
         self.ike.peers().iter().filter_map(status).collect()
     }
 
-    /// Returns the status of the peer with a name, without visiting others.
-    pub fn peer_named(&self, name: &str) -> Option<PeerStatus> {
-        let children = self.own.tunnels.children().of_peer(name);
+    /// Returns the status of one peer, without visiting others.
+    pub fn peer(&self, id: PeerId) -> Option<PeerStatus> {
+        let children = self.own.tunnels.children().of_peer(id);
         let children = children.map(|(id, child)| self.child_status(id, child));
-        self.peer_status(self.ike.peer(name)?, children.collect())
+        self.peer_status(self.ike.peer(id)?, children.collect())
     }
 
     /// Returns the composite SAs of this endpoint.
     pub fn composite_sas(&self) -> Vec<CsaStatus> {
         let holders = |csa: &Csa| {
             let status = |holder: &Holder| GrantStatus {
-                name: holder.name.clone(),
+                peer: holder.peer,
                 node: holder.node.clone(),
                 state: holder.state,
                 refusal: holder.refusal.as_deref().cloned(),
@@ -57,20 +57,20 @@ impl View<'_> {
         let missing = |child: &ChildSaId, csa: &Csa| {
             let child = self.own.tunnels.children().get(*child);
             let current = child.is_some_and(|child| !child.status.draining);
-            let mut ours = licences(&csa.peer, csa.child.as_deref(), self.ike);
+            let mut ours = licences(csa.peer, csa.child.as_deref(), self.ike);
             ours.retain(|licence| current && !csa.agreement.licences.contains(licence));
             ours
         };
         let status = |(child, csa): (&ChildSaId, &Csa)| CsaStatus {
             missing: missing(child, csa),
             csa: csa.id,
-            peer: csa.peer.clone(),
+            peer: csa.peer,
             inbound: csa.inbound.spi,
             outbound: csa.outbound.spi,
             opaque: csa.opaque,
             integrity: csa.integrity,
             level: self.plane.observed(*child).level,
-            signal: self.own.tunnels.signal(&csa.peer),
+            signal: self.own.tunnels.signal(csa.peer),
             link: self.plane.observed(*child).link,
             agreement: csa.agreement.clone(),
             grants: holders(csa),
@@ -78,8 +78,8 @@ impl View<'_> {
         self.own.licensing.grants().iter().map(status).collect()
     }
 
-    fn peer_status(&self, peer: &Peer, children: Vec<ChildStatus>) -> Option<PeerStatus> {
-        let entry = self.own.tunnels.entry(&peer.name)?;
+    fn peer_status(&self, peer: &ike::Peer, children: Vec<ChildStatus>) -> Option<PeerStatus> {
+        let entry = self.own.tunnels.entry(peer.id)?;
         let state = match (entry.up_since, entry.sa) {
             (Some(_), _) => PeerState::Up,
             (None, Some(_)) => PeerState::Connecting,
@@ -99,10 +99,10 @@ impl View<'_> {
         let packets = children.iter().filter_map(|child| child.heard);
         let heard = up.and_then(|sa| packets.chain(sa.heard).max());
         Some(PeerStatus {
-            name: peer.name.clone(),
+            name: self.names.name(peer.id).to_owned(),
             windows: up.map(|sa| sa.windows),
             clones: up.is_some_and(|sa| sa.clones),
-            sas: self.ike.count_up(&peer.name),
+            sas: self.ike.count_up(peer.id),
             identity: peer.identity.clone(),
             state,
             remote: remote(peer, current.as_ref()),
@@ -110,7 +110,7 @@ impl View<'_> {
             since: entry.up_since,
             heard,
             silent: current.as_ref().is_some_and(|sa| sa.tries >= SILENT),
-            rivals: self.own.tunnels.rivals(&peer.name),
+            rivals: self.own.tunnels.rivals(peer.id),
             ppk: current.as_ref().is_some_and(|sa| sa.ppk),
             kems: kems.unwrap_or_default(),
             refusal: entry.refusal.as_deref().cloned(),
@@ -125,7 +125,7 @@ impl View<'_> {
         let limit = self.own.path_mtus.limit(id);
         let is_slot = is_slot(child.status.name.as_deref());
         ChildStatus {
-            waiting: is_slot && self.own.licensing.sent_on(&child.peer) != Some(id),
+            waiting: is_slot && self.own.licensing.sent_on(child.peer) != Some(id),
             heard: seen.heard,
             path_mtu: limit.map(|limit| limit.outside),
             path_mtu_origin: self.own.path_mtus.origin(child.status.path),
@@ -138,7 +138,7 @@ impl View<'_> {
 }
 
 /// Returns the remote address of the IKE SA or, without an IKE SA, the configured one.
-fn remote(peer: &Peer, sa: Option<&SaStatus>) -> Option<SocketAddr> {
+fn remote(peer: &ike::Peer, sa: Option<&SaStatus>) -> Option<SocketAddr> {
     let configured = peer
         .address
         .map(|address| SocketAddr::new(address, ike::PORT));

@@ -1,6 +1,6 @@
 //! The composition: commands, inputs and outputs. `dispatch.rs` joins the engines and the owners.
 
-use crate::config::{Config, Inside, Peer, spd};
+use crate::config::{Config, Inside, spd};
 use crate::inspect::View;
 use crate::licensing::Licensing;
 use crate::licensing::migration::MigrationCounters;
@@ -25,15 +25,19 @@ use esp::{Command, Packet, Sink, WorkerHandle};
 use ike::{Sender, UnknownChild};
 use mobility::Way;
 use model::{
-    CsaId, Deadline, IkeSaId, Instant, Lease, LeaseChange, Path, Signal, TrafficSelector, Transmit,
+    CsaId, Deadline, IkeSaId, Instant, Lease, LeaseChange, Path, PeerId, PeerNames, Signal,
+    TrafficSelector, Transmit,
 };
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use wire::ecn::Ecn;
 use wire::quoted::Quoted;
 
 /// A host in all of its roles. The crate's documentation explains how to drive it.
 pub struct Node {
+    /// The names of all peers that were ever configured. Drivers have copies.
+    pub(crate) names: Arc<PeerNames>,
     /// IKE, and the configuration of the peers.
     pub(crate) ike: ike::Engine,
     pub(crate) plane: Plane,
@@ -48,25 +52,29 @@ impl Node {
     /// randomness: 32 octets from the operating system in production.
     pub fn new(mut config: Config, seed: [u8; 32], now: Instant) -> Self {
         let mut rng = Rng::from_seed(seed);
-        let ike_config = config.take_ike();
+        let mut names = PeerNames::default();
+        let (ike_config, mut settings) = config.take_peers(&mut names);
         let plane = Plane::new(config.workers, &spd(config.policies, &ike_config.peers));
-        plane.apply(Command::Classes(config.classes));
-        plane.set_sizes(&config.sizes);
         plane.apply(Command::Clamp(config.clamp));
         let outside = Outside::new(config.encapsulation, config.ike_port, config.natt_port);
         let tunnels = TunnelConfig {
-            start: config.start,
-            cover: config.cover,
-            levels: config.levels,
+            start: settings.start,
+            cover: settings.cover,
         };
-        let tunnels = Tunnels::new(tunnels, outside, config.key_log, &ike_config.peers, now);
-        plane.apply(Command::Levels(tunnels.levels()));
+        let mut tunnels = Tunnels::new(tunnels, outside, config.key_log, &ike_config.peers, now);
+        tunnels.set_levels(&mut settings.packets);
+        plane.set_peers(&settings.packets);
         let mut node = Self {
+            names: names.into(),
             ike: ike::Engine::new(ike_config, rng.array(), now),
             plane,
             own: Owners {
                 tunnels,
-                licensing: Licensing::new(config.grant_lifetime, config.places, config.neighbours),
+                licensing: Licensing::new(
+                    config.grant_lifetime,
+                    settings.places,
+                    config.neighbours,
+                ),
                 transit: Transit::new(config.snoop, config.window, config.stand_in),
                 mobile_ip: config
                     .mobile_ip
@@ -97,6 +105,7 @@ impl Node {
 
     /// Brings a peer up with its children, and keeps it up. Errors if there is no such peer.
     pub fn up(&mut self, peer: &str, now: Instant) -> Result<(), UnknownPeer> {
+        let peer = self.id(peer)?;
         self.own.tunnels.want(peer, true, now)?;
         self.ike.bar(peer, false, now);
         self.initiate_due(now);
@@ -107,6 +116,7 @@ impl Node {
     /// once). Neither end brings the peer back until [`Self::up`]: the peer's initiations are
     /// refused.
     pub fn down(&mut self, peer: &str, now: Instant) -> Result<(), UnknownPeer> {
+        let peer = self.id(peer)?;
         self.own.tunnels.want(peer, false, now)?;
         self.ike.bar(peer, true, now);
         self.close_all(peer, now);
@@ -120,6 +130,7 @@ impl Node {
         child: &str,
         now: Instant,
     ) -> Result<(), UnknownChild> {
+        let peer = self.id(peer).map_err(|_| UnknownChild)?;
         self.ike.open_child(peer, child, now)?;
         self.drain(now);
         Ok(())
@@ -133,6 +144,7 @@ impl Node {
         child: &str,
         now: Instant,
     ) -> Result<(), UnknownChild> {
+        let peer = self.id(peer).map_err(|_| UnknownChild)?;
         self.ike.close_child(peer, child, now)?;
         self.drain(now);
         Ok(())
@@ -140,9 +152,9 @@ impl Node {
 
     /// Deletes all SAs with a peer because this host cannot do its part. `why` is the
     /// human-readable reason. A peer that should be up is retried.
-    pub fn withdraw(&mut self, peer: &str, why: String, now: Instant) {
+    pub fn withdraw(&mut self, peer: PeerId, why: String, now: Instant) {
         self.close_all(peer, now);
-        self.refused(Some(peer.to_owned()), why, now);
+        self.refused(Some(peer), why, now);
     }
 
     /// Deletes every SA. The deletes are in [`Node::poll_transmit`]. There is no need to wait for
@@ -150,7 +162,7 @@ impl Node {
     pub fn shutdown(&mut self, now: Instant) {
         for peer in self.ike.peers() {
             // Each peer of the engine is known.
-            let _ = self.own.tunnels.want(&peer.name, false, now);
+            let _ = self.own.tunnels.want(peer.id, false, now);
         }
         self.ike.shutdown(now);
         self.drain(now);
@@ -186,7 +198,7 @@ impl Node {
 
     /// Rekeys the child SAs of a peer, or its IKE SA.
     pub fn rekey(&mut self, peer: &str, what: Rekey, now: Instant) -> Result<(), CannotRekey> {
-        self.peer(peer).ok_or(CannotRekey::UnknownPeer)?;
+        let peer = self.id(peer).map_err(|_| CannotRekey::UnknownPeer)?;
         let sa = self.established(peer).ok_or(CannotRekey::NotUp)?;
         match what {
             Rekey::Ike => self.ike.rekey_ike(sa, now),
@@ -207,7 +219,7 @@ impl Node {
     /// Re-authenticates a peer without losing packets: a new IKE SA replaces the current one.
     /// Errors if the other end has to initiate.
     pub fn reauthenticate(&mut self, peer: &str, now: Instant) -> Result<(), CannotReauthenticate> {
-        self.peer(peer).ok_or(UnknownPeer)?;
+        let peer = self.id(peer)?;
         let sa = self.established(peer);
         let sa = sa.ok_or(ike::CannotReauthenticate::NotUp)?;
         self.ike.reauthenticate(sa, now)?;
@@ -218,7 +230,7 @@ impl Node {
     /// Redirects a peer that initiated to another gateway (RFC 5685). The peer has left when its
     /// SAs are down.
     pub fn redirect(&mut self, peer: &str, to: IpAddr, now: Instant) -> Result<(), CannotRedirect> {
-        self.peer(peer).ok_or(UnknownPeer)?;
+        let peer = self.id(peer)?;
         let sa = self.established(peer).ok_or(ike::CannotRedirect::NotUp)?;
         self.ike.redirect(sa, to, now)?;
         self.drain(now);
@@ -233,7 +245,7 @@ impl Node {
         from: Option<IpAddr>,
         now: Instant,
     ) -> Result<Path, CannotMove> {
-        let sa = self.own.tunnels.movable(peer, &self.ike)?;
+        let sa = self.own.tunnels.movable(self.id(peer)?, &self.ike)?;
         let path = self.own.tunnels.moving().choose(sa, from)?;
         self.drain(now);
         Ok(path)
@@ -248,7 +260,7 @@ impl Node {
         from: Option<IpAddr>,
         now: Instant,
     ) -> Result<Path, CannotMove> {
-        let sa = self.own.tunnels.movable(peer, &self.ike)?;
+        let sa = self.own.tunnels.movable(self.id(peer)?, &self.ike)?;
         let (path, _) = self.start_hand_over(sa, from, now)?;
         self.drain(now);
         Ok(path)
@@ -257,12 +269,13 @@ impl Node {
     /// Selects the protection of packets to a peer from now on, among the agreed levels. Packets
     /// that may not go unencrypted are zoned.
     pub fn choose_level(&mut self, peer: &str, signal: Signal) -> Result<(), NoLevel> {
+        let peer = self.id(peer).map_err(|_| NoLevel::UnknownPeer)?;
         let role = self.ike.peer(peer).map(|peer| &peer.role);
         let theirs = self.own.licensing.grants().iter();
         let theirs = theirs.filter(|(_, csa)| csa.peer == peer);
         let agreed = theirs.map(|(_, csa)| csa.agreement.level.is_some());
-        let levels = self.own.tunnels.choose_level(peer, role, agreed, signal)?;
-        self.plane.apply(Command::Levels(levels));
+        let choice = self.own.tunnels.choose_level(peer, role, agreed, signal)?;
+        self.plane.apply(Command::Level(peer, choice));
         Ok(())
     }
 
@@ -390,7 +403,7 @@ impl Node {
     /// after each [`Node::handle_timeout`].
     pub fn cover(&mut self, packet: &mut Packet, sink: &mut impl Sink) {
         while let Some(peer) = self.own.tunnels.pop_cover() {
-            if let Some(path) = self.plane.cover(&peer, packet) {
+            if let Some(path) = self.plane.cover(peer, packet) {
                 sink.transmit(packet, path);
             }
         }
@@ -586,12 +599,23 @@ impl Node {
 
     // Status.
 
-    const fn view(&self) -> View<'_> {
+    fn view(&self) -> View<'_> {
         View {
+            names: &self.names,
             own: &self.own,
             ike: &self.ike,
             plane: &self.plane,
         }
+    }
+
+    /// Returns the names of all peers that were ever configured.
+    pub const fn names(&self) -> &Arc<PeerNames> {
+        &self.names
+    }
+
+    /// Returns the name of a peer, even if the peer is no longer configured.
+    pub fn name(&self, peer: PeerId) -> &str {
+        self.names.name(peer)
     }
 
     /// Returns the status of every configured peer, in the order of the configuration.
@@ -601,7 +625,7 @@ impl Node {
 
     /// Returns the status of the peer with a name, without visiting others.
     pub fn peer_named(&self, name: &str) -> Option<PeerStatus> {
-        self.view().peer_named(name)
+        self.view().peer(self.id(name).ok()?)
     }
 
     /// Returns the composite SAs of this endpoint.
@@ -621,7 +645,7 @@ impl Node {
 
     /// Returns the last attempt to establish an IKE SA with a peer.
     pub fn attempt(&self, peer: &str) -> Option<ike::Attempt> {
-        self.ike.attempt(peer)
+        self.ike.attempt(self.id(peer).ok()?)
     }
 
     /// Returns the last attempt of an initiator that has not authenticated as any peer.
@@ -629,9 +653,8 @@ impl Node {
         self.ike.stranger()
     }
 
-    /// Returns the addresses and other settings that peers assign to us, with the names of the
-    /// peers.
-    pub fn inside(&self) -> impl Iterator<Item = &(String, Inside)> {
+    /// Returns the addresses and other settings that peers assign to us, with the peers.
+    pub fn inside(&self) -> impl Iterator<Item = &(PeerId, Inside)> {
         self.own.tunnels.assigned()
     }
 
@@ -665,7 +688,7 @@ impl Node {
 
     /// Returns the name of the peer whose IKE SA a message belongs to, if the peer is known. The
     /// message, sent or received, is not necessarily authentic.
-    pub fn peer_of(&self, message: &[u8]) -> Option<&str> {
+    pub fn peer_of(&self, message: &[u8]) -> Option<PeerId> {
         self.ike.peer_of(message)
     }
 
@@ -737,36 +760,45 @@ impl Node {
     // Internals.
 
     /// Deletes every SA with a peer.
-    fn close_all(&mut self, peer: &str, now: Instant) {
+    fn close_all(&mut self, peer: PeerId, now: Instant) {
         let ids: Vec<_> = self.ike.sas_of(peer).map(|sa| sa.id).collect();
         ids.into_iter().for_each(|sa| self.ike.close(sa, now));
         self.drain(now);
     }
 
-    pub(crate) fn peer(&self, name: &str) -> Option<&Peer> {
-        self.ike.peer(name)
+    /// Returns the identifier of a configured peer.
+    pub(crate) fn id(&self, peer: &str) -> Result<PeerId, UnknownPeer> {
+        let id = self.names.id(peer);
+        id.filter(|id| self.ike.peer(*id).is_some())
+            .ok_or(UnknownPeer)
     }
 
-    pub(crate) fn established(&self, peer: &str) -> Option<IkeSaId> {
+    pub(crate) fn established(&self, peer: PeerId) -> Option<IkeSaId> {
         self.own.tunnels.established(peer)
     }
 
+    /// Returns the IKE SA with a peer, if it is up.
+    #[cfg(test)]
+    pub(crate) fn sa_with(&self, peer: &str) -> Option<IkeSaId> {
+        self.established(self.id(peer).ok()?)
+    }
+
     fn initiate_due(&mut self, now: Instant) {
-        for name in self.own.tunnels.take_due(now) {
-            let Some(address) = self.peer(&name).and_then(|peer| peer.address) else {
+        for peer in self.own.tunnels.take_due(now) {
+            let Some(address) = self.ike.peer(peer).and_then(|peer| peer.address) else {
                 continue;
             };
             // An attempt that was refused may have been redirected.
-            let refused = self.own.tunnels.current(&name);
+            let refused = self.own.tunnels.current(peer);
             let refused = refused.and_then(|sa| self.ike.sa(sa));
             let there = refused.as_ref().map(|sa| sa.path.remote.ip());
             let path = self.own.tunnels.outside();
             let path = path.first_path(there.unwrap_or(address));
-            match self.ike.initiate(&name, path, now) {
-                Ok(sa) => self.own.tunnels.started(&name, sa, now),
+            match self.ike.initiate(peer, path, now) {
+                Ok(sa) => self.own.tunnels.started(peer, sa, now),
                 // The refused attempt, or one before it, continues after all.
-                Err(_) if refused.is_some() => self.own.tunnels.put_off(&name, now),
-                Err(misuse) => self.own.tunnels.not_started(&name, misuse.to_string(), now),
+                Err(_) if refused.is_some() => self.own.tunnels.put_off(peer, now),
+                Err(misuse) => self.own.tunnels.not_started(peer, misuse.to_string(), now),
             }
         }
         self.drain(now);

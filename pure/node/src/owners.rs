@@ -7,7 +7,7 @@ use crate::mobile_ip::MobileIp;
 use crate::path_mtu::{ChildSas, PathMtus};
 use crate::transit::Transit;
 use crate::tunnels::Tunnels;
-use model::IkeSaId;
+use model::{IkeSaId, PeerId};
 
 /// The owners.
 pub(crate) struct Owners {
@@ -41,7 +41,7 @@ impl Owners {
 
     /// Has an IKE SA take the place of another with the same peer: everything goes by it, except
     /// the old SA's children and grants. Those stay until the old SA is down.
-    pub fn go_by(&mut self, old: IkeSaId, sa: IkeSaId, peer: &str, turn: &mut Turn<'_>) {
+    pub fn go_by(&mut self, old: IkeSaId, sa: IkeSaId, peer: PeerId, turn: &mut Turn<'_>) {
         self.tunnels.go_by(sa, peer, turn);
         let distribution = self.licensing.distribution();
         distribution.go_by(old, peer, &self.tunnels, turn);

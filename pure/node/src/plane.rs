@@ -3,10 +3,10 @@
 
 use crypto::Secret;
 use esp::{
-    Command, Counters, Observed, Packet, PathMtu, Report, Sink, Spd, Unusable, WorkerHandle,
-    Workers,
+    Command, Counters, Observed, Packet, PathMtu, PeerSettings, Report, Sink, Spd, Unusable,
+    WorkerHandle, Workers,
 };
-use model::{ChildSa, ChildSaId, Instant, Path, Sizes};
+use model::{ChildSa, ChildSaId, Instant, Path, PeerId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU8;
 use wire::esp::Header;
@@ -54,10 +54,9 @@ impl Plane {
         self.workers.set_path_mtu(id, mtu)
     }
 
-    /// Replaces the lengths to which datagrams are padded, by peer name. Returns the peers whose
-    /// lengths have changed.
-    pub(crate) fn set_sizes(&self, sizes: &BTreeMap<String, Sizes>) -> BTreeSet<String> {
-        self.workers.set_sizes(sizes)
+    /// Replaces the settings of all peers. Returns the peers whose padding has changed.
+    pub(crate) fn set_peers(&self, peers: &BTreeMap<PeerId, PeerSettings>) -> BTreeSet<PeerId> {
+        self.workers.set_peers(peers)
     }
 
     /// Returns true if one of the last packets of an SA had this header.
@@ -78,7 +77,7 @@ impl Plane {
 
     /// Makes a dummy packet for a peer in `packet`, if nothing was sealed for the peer since the
     /// last call. Returns the path to send it on.
-    pub(crate) fn cover(&self, peer: &str, packet: &mut Packet) -> Option<Path> {
+    pub(crate) fn cover(&self, peer: PeerId, packet: &mut Packet) -> Option<Path> {
         self.workers.cover(peer, packet)
     }
 

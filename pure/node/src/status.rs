@@ -8,7 +8,7 @@ use esp::Traffic;
 use ike::Windows;
 use model::{
     Carrier, ChildSa, CsaId, Exchanges, Identity, InnerAddresses, Instant, Kem, Licence, Mode,
-    Signal, Spi, TrafficSelector, ZoneAgreement, ZoneId,
+    PeerId, Signal, Spi, TrafficSelector, ZoneAgreement, ZoneId,
 };
 use std::net::SocketAddr;
 
@@ -29,7 +29,7 @@ pub enum PeerState {
 /// Status of one configured peer.
 #[derive(Clone, Debug)]
 pub struct PeerStatus {
-    /// Name of the peer's table.
+    /// The peer.
     pub name: String,
     /// Identity that the peer has to prove.
     pub identity: Identity,
@@ -140,8 +140,8 @@ impl ChildStatus {
 pub struct CsaStatus {
     /// Identifier of the SA, shared with licensed nodes.
     pub csa: CsaId,
-    /// Name of the peer's table.
-    pub peer: String,
+    /// The peer.
+    pub peer: PeerId,
     /// Inbound SPI.
     pub inbound: Spi,
     /// Outbound SPI.
@@ -167,8 +167,8 @@ pub struct CsaStatus {
 /// A grant, as the gateway sees it.
 #[derive(Clone, Debug)]
 pub struct GrantStatus {
-    /// Name of the node's table.
-    pub name: String,
+    /// The node as a peer.
+    pub peer: PeerId,
     /// Identity of the node.
     pub node: Identity,
     /// State of the grant.
@@ -186,8 +186,8 @@ pub struct GrantStatus {
 pub struct HeldGrant {
     /// Identifier of the composite SA, chosen by the gateway.
     pub csa: CsaId,
-    /// Name of the gateway's table.
-    pub gateway: String,
+    /// The gateway.
+    pub gateway: PeerId,
     /// Identity of the gateway.
     pub identity: Identity,
     /// SPI of packets from the gateway.

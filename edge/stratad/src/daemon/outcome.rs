@@ -6,7 +6,7 @@ use crate::audit;
 use crate::faults::{self, Faults, Step, Way};
 use crate::restorer::{self, Verdict};
 use crate::troubles::Task;
-use model::{Df, Instant, Path, Transmit};
+use model::{Df, Instant, Path, PeerId, Transmit};
 use node::Event;
 use os::{clock, crash, divert};
 use std::io;
@@ -127,18 +127,18 @@ impl Daemon {
             event => {
                 // Best effort: `record` has logged the failure.
                 let _ = self.record(&event, now);
-                self.journal.tell(&event, now);
+                self.journal.tell(&event, self.node.names(), now);
                 if let (Event::MobileIp(event), Some(mobile)) = (&event, &mut self.host.mobile) {
                     mobile.note(event);
                 } else if let Event::Configured { peer, .. } = &event {
                     let taken = self.take_inside();
-                    self.api.tell_routes(peer);
-                    self.insist(taken, peer, now);
+                    self.api.tell_routes(self.node.name(*peer));
+                    self.insist(taken, *peer, now);
                 } else if let Event::PeerDown { peer, .. } = &event {
-                    self.give_back(peer, now);
+                    self.give_back(*peer, now);
                 } else if let Event::ChildUp { peer, .. } = &event {
                     let taken = faults::step(&mut self.faults, Step::Child);
-                    self.insist(taken, peer, now);
+                    self.insist(taken, *peer, now);
                     self.resolve(now);
                     self.skip_numbers();
                 } else if let Event::ChildDown { .. } = event {
@@ -180,7 +180,7 @@ impl Daemon {
 
     /// Records the use of licences and keys. An error is a reason for a person.
     fn record(&mut self, event: &Event, now: Instant) -> Result<(), String> {
-        let record = audit::record(event, config::today(), now);
+        let record = audit::record(event, self.node.names(), config::today(), now);
         let Some(record) = record.and_then(|record| self.audit.ration(record, now)) else {
             return Ok(());
         };
@@ -213,9 +213,9 @@ impl Daemon {
 
     /// Removes the addresses that a peer assigned, if it assigned any: of a gateway's peers, none
     /// does.
-    fn give_back(&mut self, peer: &str, now: Instant) {
-        let inside = self.host.inside();
-        if inside.is_some_and(|inside| inside.is_from(peer)) {
+    fn give_back(&mut self, peer: PeerId, now: Instant) {
+        let (inside, name) = (self.host.inside(), self.node.name(peer));
+        if inside.is_some_and(|inside| inside.is_from(name)) {
             let taken = self.take_inside();
             self.troubles.note(Task::Addresses, taken, now);
         }
@@ -223,7 +223,7 @@ impl Daemon {
 
     /// Ends a tunnel at both ends if this system could not install it. A half-installed tunnel,
     /// without its address for instance, would be useless for no visible reason.
-    fn insist(&mut self, taken: Result<(), os::Error>, peer: &str, now: Instant) {
+    fn insist(&mut self, taken: Result<(), os::Error>, peer: PeerId, now: Instant) {
         if let Err(error) = taken {
             let why = format!("this host could not install the tunnel: {error}");
             self.node.withdraw(peer, why, now);

@@ -103,9 +103,10 @@ fn account(attempt: &Attempt, remedy: &Remedy<'_>, now: Instant) -> Account {
 /// it is a licensed node.
 fn refused_grants(node: &Node, name: &str) -> Vec<RefusedGrant> {
     let csas = node.composite_sas();
+    let peer = node.names().id(name);
     let grants = csas.iter().flat_map(|csa| {
         let grants = csa.grants.iter();
-        grants.filter(move |grant| csa.peer == name || grant.name == name)
+        grants.filter(move |grant| [csa.peer, grant.peer].map(Some).contains(&peer))
     });
     let refused = grants.filter(|grant| grant.state == GrantState::Refused);
     refused

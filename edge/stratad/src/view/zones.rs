@@ -14,17 +14,17 @@ pub fn zones(node: &Node, now: Instant) -> Zones {
         composites: node
             .composite_sas()
             .iter()
-            .map(|csa| composite(csa, now))
+            .map(|csa| composite(csa, node, now))
             .collect(),
         held: node
             .held_grants()
             .iter()
-            .map(|held| held_grant(held, now))
+            .map(|held| held_grant(held, node, now))
             .collect(),
     }
 }
 
-fn composite(status: &CsaStatus, now: Instant) -> Composite {
+fn composite(status: &CsaStatus, node: &Node, now: Instant) -> Composite {
     let licences = &status.agreement.licences;
     let nodes = licences
         .iter()
@@ -32,7 +32,7 @@ fn composite(status: &CsaStatus, now: Instant) -> Composite {
     let nodes: BTreeSet<_> = nodes.collect();
     Composite {
         csa: format!("{:016x}", status.csa.0),
-        peer: status.peer.clone(),
+        peer: node.name(status.peer).to_owned(),
         spi_in: status.inbound.to_string(),
         spi_out: status.outbound.to_string(),
         map: status.agreement.fixed_runs(),
@@ -91,10 +91,10 @@ fn holder(status: &CsaStatus, node: &Identity, right: Right, now: Instant) -> Ho
     }
 }
 
-fn held_grant(held: &HeldGrant, now: Instant) -> Held {
+fn held_grant(held: &HeldGrant, node: &Node, now: Instant) -> Held {
     Held {
         csa: format!("{:016x}", held.csa.0),
-        gateway: held.gateway.clone(),
+        gateway: node.name(held.gateway).to_owned(),
         identity: held.identity.to_string(),
         spi_from_gateway: held.from_gateway.to_string(),
         spi_to_gateway: held.to_gateway.to_string(),

@@ -64,6 +64,7 @@ pub fn config(who: usize, is: Tunnel) -> Config {
     let end = |name, other, begins, role| {
         let mut end = peer(name, other, begins, role);
         end.slots = slots(is);
+        end.places = places(is);
         end
     };
     let (mobile, office) = ([10, 1, 0, 2], [10, 8, 0, 0]);
@@ -85,7 +86,6 @@ pub fn config(who: usize, is: Tunnel) -> Config {
     };
     Config {
         mobile_ip: Some(part(who)),
-        places: places(who, is).into_iter().collect(),
         neighbours: match who {
             NEAR => vec![identity(FAR)],
             FAR => vec![identity(NEAR)],
@@ -114,15 +114,10 @@ fn slots(is: Tunnel) -> Vec<Slot> {
     }
 }
 
-/// Returns the agents' addresses, for the tunnel of an end.
-fn places(who: usize, is: Tunnel) -> Option<(String, Places)> {
+/// Returns the agents' addresses, for the tunnel of either end.
+fn places(is: Tunnel) -> Option<Places> {
     let Tunnel::Zoned(handover) = is else {
         return None;
-    };
-    let other = match who {
-        MOBILE => GATEWAY,
-        HOME => ALICE,
-        _ => return None,
     };
     let place = |agent: usize| {
         (
@@ -131,14 +126,11 @@ fn places(who: usize, is: Tunnel) -> Option<(String, Places)> {
         )
     };
     let nodes = AGENTS.map(place).into();
-    Some((
-        other.to_owned(),
-        Places {
-            handover,
-            holders: None,
-            nodes,
-        },
-    ))
+    Some(Places {
+        handover,
+        holders: None,
+        nodes,
+    })
 }
 
 fn policy(is: Tunnel) -> ZonePolicy {
@@ -159,11 +151,10 @@ fn policy(is: Tunnel) -> ZonePolicy {
 }
 
 fn peer(name: &str, who: usize, begins: bool, role: Role) -> Peer {
-    Peer {
-        address: begins.then_some(IpAddr::V4(ADDRESSES[who])),
-        psk: Some(Secret::new(b"a key for measurements only".to_vec())),
-        ..Peer::new(name, identity(who), role)
-    }
+    let mut peer = Peer::new(name, identity(who), role);
+    peer.address = begins.then_some(IpAddr::V4(ADDRESSES[who]));
+    peer.psk = Some(Secret::new(b"a key for measurements only".to_vec()));
+    peer
 }
 
 /// Returns the Mobile IP role of a host.

@@ -448,7 +448,7 @@ fn a_writer_outside_its_mask_is_dropped() {
 fn datagrams_look_as_long_as_they_are() {
     for mode in BOTH {
         let [mut alice, mut bob] = ends(mode, &bare_zones(), V4);
-        alice.set_sizes([("bob".to_owned(), Sizes::one(1400))].into());
+        alice.set_peers(padded(BOB, Sizes::one(1400)));
         let sealed = seal(&mut alice, &segment()).unwrap();
         assert!(sealed.len() < 200);
         assert!(open(&mut bob, &sealed).is_ok());

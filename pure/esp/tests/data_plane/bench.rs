@@ -2,12 +2,13 @@
 //! under test.
 
 use crypto::{Aead, AeadAlgorithm, Secret};
-use esp::{DropReason, Packet, Protected, Sink, Spd, Worker};
+use esp::{DropReason, Packet, PeerSettings, Protected, Sink, Spd, Worker};
 use model::{
     BesideSa, ChildSa, ChildSaId, Half, Hmac, IkeSaId, Instant, Keys, LevelGrant, MapKind, Mode,
-    Path, Run, Sha2, Span, Spi, Suite, TrafficSelector, Zone, ZoneAgreement, ZoneId, ZoneKey,
-    ZoneSelector, ZoneSuite,
+    Path, PeerId, Run, Sha2, Sizes, Span, Spi, Suite, TrafficSelector, Zone, ZoneAgreement, ZoneId,
+    ZoneKey, ZoneSelector, ZoneSuite,
 };
+use std::collections::BTreeMap;
 use wire::ecn::Ecn;
 
 /// The SPI of packets from Alice to Bob.
@@ -184,11 +185,29 @@ pub fn bobs() -> Vec<TrafficSelector> {
     prefixes(&["10.8.0.0/16", "fd00:8::/32"])
 }
 
+/// Bob, to Alice.
+pub const BOB: PeerId = PeerId(1);
+
+/// Alice, to Bob.
+pub const ALICE: PeerId = PeerId(2);
+
+/// The peer of a policy.
+pub const PEER: PeerId = PeerId(3);
+
+/// Settings of a peer to whom datagrams are padded.
+pub fn padded(peer: PeerId, sizes: Sizes) -> BTreeMap<PeerId, PeerSettings> {
+    let settings = PeerSettings {
+        sizes: Some(sizes),
+        ..PeerSettings::default()
+    };
+    BTreeMap::from([(peer, settings)])
+}
+
 pub fn alices_sa(kind: &Kind) -> ChildSa<Secret> {
     ChildSa {
         id: ChildSaId(1),
         ike: IkeSaId(1),
-        peer: "bob".into(),
+        peer: BOB,
         name: None,
         resource: None,
         mode: Mode::Tunnel,
@@ -269,7 +288,7 @@ pub fn granting(
 pub fn bobs_sa(kind: &Kind) -> ChildSa<Secret> {
     let alices = alices_sa(kind);
     ChildSa {
-        peer: "alice".into(),
+        peer: ALICE,
         local: alices.remote,
         remote: alices.local,
         inbound: alices.outbound,
@@ -284,7 +303,7 @@ pub fn endpoint(sa: ChildSa<Secret>) -> Worker {
         local: sa.local.clone().into(),
         remote: sa.remote.clone().into(),
     };
-    let mut worker = Worker::new(Spd::new(vec![], vec![("peer".to_owned(), protected)]));
+    let mut worker = Worker::new(Spd::new(vec![], vec![(PEER, protected)]));
     worker.install(sa).unwrap();
     worker
 }

@@ -9,7 +9,6 @@ use crypto::Secret;
 use esp::{DropReason, Packet, PathMtu, Sink, Worker};
 use model::{ChildSa, ChildSaId, Instant, Path, Sizes};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
 use wire::checksum::{Checksum, place, restore};
 use wire::ip::Header;
 
@@ -65,7 +64,7 @@ fn sealers() -> Vec<(&'static str, [Worker; 2])> {
         })
     };
     let sizes = |worker: &mut Worker, size| {
-        worker.set_sizes(BTreeMap::from([("bob".to_owned(), Sizes::one(size))]));
+        worker.set_peers(padded(BOB, Sizes::one(size)));
     };
     let mut all = vec![
         ("plain", twice(&|| alice(&EXPLICIT))),

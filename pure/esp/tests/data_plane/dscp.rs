@@ -2,8 +2,8 @@
 
 use crate::bench::*;
 use crate::datagram::{UDP, segment, udp, v6};
-use esp::{Packet, Worker};
-use model::{Dscp, Instant};
+use esp::{Packet, PeerSettings, Worker};
+use model::{Dscp, Instant, PeerId};
 use std::collections::BTreeMap;
 use wire::ecn::Ecn;
 
@@ -16,8 +16,12 @@ fn datagrams(dscp: u8) -> [Vec<u8>; 2] {
     [four, six]
 }
 
-fn classes(peer: &str, dscp: Dscp) -> BTreeMap<String, Dscp> {
-    BTreeMap::from([(peer.to_owned(), dscp)])
+fn classes(peer: PeerId, dscp: Dscp) -> BTreeMap<PeerId, PeerSettings> {
+    let settings = PeerSettings {
+        dscp,
+        ..PeerSettings::default()
+    };
+    BTreeMap::from([(peer, settings)])
 }
 
 /// The outer traffic class of a datagram, which must arrive unchanged.
@@ -45,7 +49,7 @@ fn a_class_is_copied_or_fixed_beside_the_congestion_field() {
     for (kind, dscp) in [(EXPLICIT, 46), (two_zones(), 10), (eight_zones(), 63)] {
         let (mut alice, mut bob) = pair(&kind);
         for [policy, expected] in [[Dscp::Copied, Dscp::Fixed(dscp)], [Dscp::Fixed(7); 2]] {
-            alice.set_classes(classes("bob", policy));
+            alice.set_peers(classes(BOB, policy));
             for datagram in datagrams(dscp) {
                 let expected = expected.outside(0) << 2 | 1;
                 assert_eq!(outside(&mut alice, &mut bob, &datagram), expected);
@@ -59,15 +63,15 @@ fn a_class_is_copied_or_fixed_beside_the_congestion_field() {
 fn every_peer_has_a_class_of_its_own_from_when_it_is_told() {
     let (mut alice, mut bob) = pair(&EXPLICIT);
     let [datagram, _] = datagrams(46);
-    alice.set_classes(classes("carol", Dscp::Copied));
+    alice.set_peers(classes(PEER, Dscp::Copied));
     assert_eq!(outside(&mut alice, &mut bob, &datagram), 1);
-    alice.set_classes(classes("bob", Dscp::Copied));
+    alice.set_peers(classes(BOB, Dscp::Copied));
     assert_eq!(outside(&mut alice, &mut bob, &datagram), 46 << 2 | 1);
     let sa = alices_sa(&EXPLICIT);
     alice.remove(sa.id);
     alice.install(sa).unwrap();
     let (_, mut bob) = pair(&EXPLICIT);
     assert_eq!(outside(&mut alice, &mut bob, &datagram), 46 << 2 | 1);
-    alice.set_classes(BTreeMap::new());
+    alice.set_peers(BTreeMap::new());
     assert_eq!(outside(&mut alice, &mut bob, &datagram), 1);
 }

@@ -140,8 +140,7 @@ fn what_is_made_opaque_goes_on_the_opaque_sa_whole() {
 #[test]
 fn both_pad_and_dummies_look_like_datagrams() {
     let (mut alice, mut bob) = ends();
-    let sizes = BTreeMap::from([("bob".to_owned(), Sizes::one(600))]);
-    alice.set_sizes(sizes);
+    alice.set_peers(padded(BOB, Sizes::one(600)));
     let mut lengths = BTreeMap::<u32, Vec<usize>>::new();
     for datagram in [
         fitting(),
@@ -154,9 +153,9 @@ fn both_pad_and_dummies_look_like_datagrams() {
         assert_eq!(open(&mut bob, &packet), Ok(datagram));
     }
     let mut dummy = |alice: &mut Worker| {
-        alice.cover("bob", &mut esp::Packet::with_capacity(2000));
+        alice.cover(BOB, &mut esp::Packet::with_capacity(2000));
         let mut packet = esp::Packet::with_capacity(2000);
-        alice.cover("bob", &mut packet).unwrap();
+        alice.cover(BOB, &mut packet).unwrap();
         let octets = packet.octets().to_vec();
         assert_eq!(open(&mut bob, &octets), Err(DropReason::Dummy));
         (spi(&octets), octets.len())

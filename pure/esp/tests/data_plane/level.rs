@@ -59,7 +59,7 @@ fn choose(worker: &mut Worker, signal: Signal, every: u32) {
         every,
         ..LevelChoice::default()
     };
-    worker.set_levels(BTreeMap::from([("bob".to_owned(), choice)]));
+    worker.set_level(BOB, choice);
 }
 
 fn word(packet: &[u8], at: usize) -> u32 {
@@ -357,7 +357,7 @@ fn an_sa_that_was_made_opaque_hides_everything_whatever_an_operator_wants() {
 #[test]
 fn what_goes_without_encryption_is_not_padded() {
     let (mut alice, mut bob) = ends(video());
-    alice.set_sizes(BTreeMap::from([("bob".to_owned(), Sizes::one(1000))]));
+    alice.set_peers(padded(BOB, Sizes::one(1000)));
     let packet = seal(&mut alice, &picture()).unwrap();
     assert_eq!(packet.len(), picture().len() + 8 + 1 + 16);
     assert_eq!(open(&mut bob, &packet), Ok(picture()));
@@ -478,8 +478,7 @@ fn on_a_good_link_packets_are_opaque_until_it_is_bad() {
         opaque_below: 100,
         ..LevelChoice::default()
     };
-    let levels = |choice| BTreeMap::from([("bob".to_owned(), choice)]);
-    alice.set_levels(levels(choice));
+    alice.set_level(BOB, choice);
     let is_opaque = |alice: &mut Worker| seal(alice, &segment()).unwrap()[8] & 15 == 1;
     come(&mut alice, &mut bob, 999);
     assert!(!is_opaque(&mut alice), "nobody knows yet");
@@ -488,18 +487,19 @@ fn on_a_good_link_packets_are_opaque_until_it_is_bad() {
     assert!(alice.link(ChildSaId(1)).unwrap().good);
     // An operator's choice has priority.
     let zoned = Signal::Only(Level::Zoned);
-    alice.set_levels(levels(LevelChoice {
+    let zoned = LevelChoice {
         signal: zoned,
         ..choice
-    }));
+    };
+    alice.set_level(BOB, zoned);
     assert!(!is_opaque(&mut alice));
-    alice.set_levels(levels(choice));
+    alice.set_level(BOB, choice);
     assert!(is_opaque(&mut alice));
     bob.skip_to(ChildSaId(1), 1010);
     come(&mut alice, &mut bob, 1);
     assert!(!is_opaque(&mut alice), "ten of a thousand are missing");
     // Without the setting nothing is measured.
-    alice.set_levels(BTreeMap::new());
+    alice.set_peers(BTreeMap::new());
     assert_eq!(alice.link(ChildSaId(1)), None);
 }
 
@@ -514,7 +514,7 @@ fn the_peers_probes_make_no_link_bad_when_they_are_lost() {
             opaque_below: 100,
             ..LevelChoice::default()
         };
-        alice.set_levels(BTreeMap::from([("bob".to_owned(), choice)]));
+        alice.set_level(BOB, choice);
         come(&mut alice, &mut bob, 1000);
         assert!(alice.link(ChildSaId(1)).unwrap().good);
         for number in 0..20 {
@@ -554,7 +554,7 @@ fn forged_and_repeated_packets_make_no_link_bad() {
         opaque_below: 100,
         ..LevelChoice::default()
     };
-    alice.set_levels(BTreeMap::from([("bob".to_owned(), choice)]));
+    alice.set_level(BOB, choice);
     come(&mut alice, &mut bob, 1000);
     let mut back = segment();
     back[12..20].rotate_left(4);

@@ -44,7 +44,7 @@ fn worker(sas: impl Iterator<Item = ChildSa<Secret>>) -> Worker {
         local: alices().into(),
         remote: bobs().into(),
     };
-    let mut worker = Worker::new(Spd::new(vec![], vec![("peer".to_owned(), protected)]));
+    let mut worker = Worker::new(Spd::new(vec![], vec![(PEER, protected)]));
     sas.for_each(|sa| worker.install(sa).unwrap());
     worker
 }

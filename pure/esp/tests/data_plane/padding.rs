@@ -22,7 +22,7 @@ fn padding_pair(kind: &Kind, sizes: Sizes) -> (Worker, Worker) {
 }
 
 fn look_like(worker: &mut Worker, sizes: Sizes) {
-    worker.set_sizes(BTreeMap::from([("bob".to_owned(), sizes)]));
+    worker.set_peers(padded(BOB, sizes));
 }
 
 fn segment_of(len: usize) -> Vec<u8> {
@@ -51,8 +51,8 @@ fn datagrams() -> Vec<Vec<u8>> {
 /// The lengths of the sealed packets. Every datagram must arrive unchanged.
 fn lengths(kind: &Kind, sizes: Option<Sizes>) -> BTreeSet<usize> {
     let (mut alice, mut bob) = pair(kind);
-    let sizes = sizes.map(|sizes| ("bob".to_owned(), sizes));
-    alice.set_sizes(sizes.into_iter().collect());
+    let peers = sizes.map(|sizes| padded(BOB, sizes));
+    alice.set_peers(peers.unwrap_or_default());
     let through = |datagram: &Vec<u8>| {
         let packet = seal(&mut alice, datagram).unwrap();
         assert_eq!(open(&mut bob, &packet).as_ref(), Ok(datagram), "{kind:?}");
@@ -297,7 +297,7 @@ fn a_peer_that_takes_no_padding_gets_none_and_that_is_told() {
     alice.remove(sa.id);
     alice.install(sa.clone()).unwrap();
     assert_eq!(alice.poll_report(), Some(Report::Unpadded(sa.id)));
-    alice.set_sizes(BTreeMap::new());
+    alice.set_peers(BTreeMap::new());
     assert_eq!(alice.poll_report(), None);
 }
 
@@ -344,15 +344,15 @@ fn silence_is_covered_by_packets_that_look_like_all_others() {
         for _ in 0..3 {
             let sealed = seal(&mut alice, &segment_of(700)).unwrap();
             assert_eq!(open(&mut bob, &sealed), Ok(segment_of(700)));
-            assert_eq!(alice.cover("bob", &mut packet), None, "something was said");
+            assert_eq!(alice.cover(BOB, &mut packet), None, "something was said");
             packet.fill(&[0xaa; 2000]);
-            assert_eq!(alice.cover("bob", &mut packet), Some(path()));
+            assert_eq!(alice.cover(BOB, &mut packet), Some(path()));
             assert_eq!(packet.len(), sealed.len(), "{kind:?}");
             let opened = open(&mut bob, packet.octets());
             assert_eq!(opened, Err(DropReason::Dummy), "{kind:?}");
         }
         assert_eq!((alice.counters().covered, bob.counters().dummies()), (3, 3));
-        assert_eq!(alice.cover("carol", &mut packet), None);
+        assert_eq!(alice.cover(PEER, &mut packet), None);
     }
 }
 
@@ -364,8 +364,8 @@ fn an_sa_that_is_made_opaque_makes_opaque_dummies() {
     assert_eq!(packet[8] & 15, 2);
     alice.make_opaque(ChildSaId(1));
     let mut dummy = Packet::with_capacity(2000);
-    assert_eq!(alice.cover("bob", &mut dummy), None);
-    assert_eq!(alice.cover("bob", &mut dummy), Some(path()));
+    assert_eq!(alice.cover(BOB, &mut dummy), None);
+    assert_eq!(alice.cover(BOB, &mut dummy), Some(path()));
     assert_eq!((dummy.octets()[8] & 15, dummy.len()), (1, packet.len()));
     assert_eq!(open(&mut bob, dummy.octets()), Err(DropReason::Dummy));
 }

@@ -3,14 +3,14 @@
 use crate::bench::*;
 use crate::datagram::{ICMP, TCP, UDP, segment, tcp, udp, v4, v4_with, v6};
 use esp::{Action, DropReason, Packet, Policy, Protected, Sink, Spd, Unusable, Worker};
-use model::{ChildSaId, Instant, Path, Spi};
+use model::{ChildSaId, Instant, Path, PeerId, Spi};
 
 fn only_protected() -> Worker {
     let protected = Protected {
         local: alices().into(),
         remote: bobs().into(),
     };
-    Worker::new(Spd::new(vec![], vec![("peer".to_owned(), protected)]))
+    Worker::new(Spd::new(vec![], vec![(PEER, protected)]))
 }
 
 fn with_policy(action: Action) -> Worker {
@@ -180,7 +180,7 @@ fn a_map_says_what_classify_found() {
 
 /// Collects dropped packets with their peers.
 #[derive(Default)]
-struct Names(Vec<(DropReason, Option<String>)>);
+struct Names(Vec<(DropReason, Option<PeerId>)>);
 
 impl Sink for Names {
     fn transmit(&mut self, _: &mut Packet, _: Path) {}
@@ -195,8 +195,8 @@ impl Sink for Names {
         unreachable!("a sink that names peers is told the peer")
     }
 
-    fn dropped_of(&mut self, _: &mut Packet, why: DropReason, peer: Option<&str>) {
-        self.0.push((why, peer.map(str::to_owned)));
+    fn dropped_of(&mut self, _: &mut Packet, why: DropReason, peer: Option<PeerId>) {
+        self.0.push((why, peer));
     }
 }
 
@@ -209,13 +209,12 @@ fn a_dropped_packet_is_reported_with_the_peer_of_its_sa_or_policy() {
     *damaged.last_mut().unwrap() ^= 1;
     let mut unknown = sealed.clone();
     unknown[0] ^= 1;
-    let peer = "alice".to_owned();
     let mut names = Names::default();
     for packet in [&damaged, &sealed, &sealed, &unknown, &sealed[..7].to_vec()] {
         let mut packet = Packet::from_slice(packet);
         bob.open(std::slice::from_mut(&mut packet), &mut names, Instant::ZERO);
     }
-    let known = |why| (why, Some(peer.clone()));
+    let known = |why| (why, Some(ALICE));
     let expected = [
         known(DropReason::BadIcvPayload),
         known(DropReason::Replayed),
@@ -228,6 +227,6 @@ fn a_dropped_packet_is_reported_with_the_peer_of_its_sa_or_policy() {
         let mut packet = Packet::from_slice(&segment());
         worker.seal(std::slice::from_mut(&mut packet), &mut names, Instant::ZERO);
     }
-    let known = (DropReason::NoSa, Some("peer".to_owned()));
+    let known = (DropReason::NoSa, Some(PEER));
     assert_eq!(names.0, [known, (DropReason::NoPolicy, None)]);
 }

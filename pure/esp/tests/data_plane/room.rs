@@ -111,7 +111,7 @@ fn padding_makes_no_packet_longer_than_the_path_takes() {
     for kind in [plain(Suite::Aes128Gcm16, false), two_zones(), three_zones()] {
         for sizes in [Sizes::one(1380), Sizes::doubling(1380)] {
             let mut alice = endpoint(alices_sa(&kind));
-            alice.set_sizes([("bob".to_owned(), sizes)].into());
+            alice.set_peers(padded(BOB, sizes));
             let mtu = 1400;
             let longest = alice.set_path_mtu(ID, PathMtu::Octets(mtu)).unwrap();
             for len in [40, 1279, 1280, longest.into()] {
@@ -125,10 +125,10 @@ fn padding_makes_no_packet_longer_than_the_path_takes() {
             }
             let mut dummy = Packet::with_capacity(2000);
             assert!(
-                alice.cover("bob", &mut dummy).is_none(),
+                alice.cover(BOB, &mut dummy).is_none(),
                 "there was no silence"
             );
-            assert!(alice.cover("bob", &mut dummy).is_some());
+            assert!(alice.cover(BOB, &mut dummy).is_some());
             assert!(
                 dummy.df == Df::Whole && dummy.len() + OUTSIDE <= mtu.into(),
                 "{kind:?}"

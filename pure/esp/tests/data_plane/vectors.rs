@@ -245,7 +245,7 @@ impl Vector {
         let (mut alice, bob) = (endpoint(alice), endpoint(bob));
         if let Some(size) = self.fields.get("sizes") {
             let sizes = Sizes::one(size.parse().unwrap());
-            alice.set_sizes(BTreeMap::from([("bob".to_owned(), sizes)]));
+            alice.set_peers(padded(BOB, sizes));
         }
         (alice, bob)
     }

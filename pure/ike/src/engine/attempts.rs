@@ -10,7 +10,7 @@
 use super::Engine;
 use crate::misuse::ApiMisuse;
 use crate::sa::State;
-use model::{IkeSaId, Instant};
+use model::{IkeSaId, Instant, PeerId};
 
 impl Engine {
     /// Makes room for another attempt with a peer: of older ones, only the newest stays. An error
@@ -18,7 +18,7 @@ impl Engine {
     /// so there is no hurry.
     pub(crate) fn make_room(
         &mut self,
-        peer: &str,
+        peer: PeerId,
         anew: bool,
         now: Instant,
     ) -> Result<(), ApiMisuse> {
@@ -42,7 +42,7 @@ impl Engine {
         let Some(core) = self.sas.get(&up).map(|sa| &sa.core) else {
             return;
         };
-        let Some(peer) = core.peer.as_deref().filter(|_| core.initiator) else {
+        let Some(peer) = core.peer.filter(|_| core.initiator) else {
             return;
         };
         let others = self.sas_with(peer);

@@ -4,7 +4,7 @@ use super::Engine;
 use crate::child_overrides::Override;
 use crate::misuse::UnknownChild;
 use crate::task::upkeep;
-use model::{IkeSaId, Instant};
+use model::{IkeSaId, Instant, PeerId};
 
 /// Commands.
 impl Engine {
@@ -12,7 +12,7 @@ impl Engine {
     /// [`crate::Event::ChildUp`], or in [`crate::Event::Refused`] and further attempts.
     pub fn open_child(
         &mut self,
-        peer: &str,
+        peer: PeerId,
         child: &str,
         now: Instant,
     ) -> Result<(), UnknownChild> {
@@ -30,7 +30,7 @@ impl Engine {
     /// allows it again. Ends in [`crate::Event::ChildDown`].
     pub fn close_child(
         &mut self,
-        peer: &str,
+        peer: PeerId,
         child: &str,
         now: Instant,
     ) -> Result<(), UnknownChild> {
@@ -43,7 +43,7 @@ impl Engine {
     /// it.
     pub fn release_child(
         &mut self,
-        peer: &str,
+        peer: PeerId,
         child: &str,
         now: Instant,
     ) -> Result<(), UnknownChild> {
@@ -54,7 +54,12 @@ impl Engine {
 }
 
 impl Engine {
-    fn command(&mut self, peer: &str, child: &str, command: Override) -> Result<(), UnknownChild> {
+    fn command(
+        &mut self,
+        peer: PeerId,
+        child: &str,
+        command: Override,
+    ) -> Result<(), UnknownChild> {
         let known = self.config.peer(peer);
         known
             .and_then(|peer| peer.policy(Some(child)))
@@ -64,7 +69,7 @@ impl Engine {
     }
 
     /// Deletes the child SAs with these names, and requests missing ones.
-    pub(crate) fn drop_children(&mut self, peer: &str, names: &[String], now: Instant) {
+    pub(crate) fn drop_children(&mut self, peer: PeerId, names: &[String], now: Instant) {
         for sa in self.up_with(peer) {
             self.with_established(sa, now, |up, turn| {
                 for name in names {
@@ -75,7 +80,7 @@ impl Engine {
         }
     }
 
-    fn up_with(&self, peer: &str) -> Vec<IkeSaId> {
+    fn up_with(&self, peer: PeerId) -> Vec<IkeSaId> {
         let up = self.sas_with(peer).filter(|sa| sa.established().is_some());
         up.map(|sa| sa.core.id).collect()
     }

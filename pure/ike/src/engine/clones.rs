@@ -21,8 +21,8 @@ impl Engine {
         // One at a time, so that the other end knows which of several SAs is in use.
         let busy = |up: &Session| up.is_leaving() || up.is_on_trial();
         let other = |sa: &Sa| sa.is_being_made() || sa.established().is_some_and(busy);
-        let peer = old.core.name();
-        if up.is_leaving() || self.sas_with(&peer).any(other) {
+        let peer = old.core.peer_id();
+        if up.is_leaving() || self.sas_with(peer).any(other) {
             return Err(CannotMove::UnderWay);
         }
         let mut asked = Ok(());

@@ -8,7 +8,7 @@ use crate::extension::tcp;
 use crate::misuse::CannotRedirect;
 use crate::sa::turn::{Fallen, Followed};
 use crate::task::redirect;
-use model::{IkeSaId, Instant, Path};
+use model::{IkeSaId, Instant, Path, PeerId};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Commands.
@@ -49,7 +49,7 @@ impl Engine {
                 SocketAddr::new(to, path.remote.port()),
             );
             let from = Some(path.remote.ip());
-            let event = match self.begin(&peer, there, anew, from, now) {
+            let event = match self.begin(peer, there, anew, from, now) {
                 Ok(sa) => Event::Redirected { old, sa, peer, to },
                 Err(_) => outdone(old, peer),
             };
@@ -95,7 +95,7 @@ impl Engine {
                 anew,
             } = fallen;
             let to = path.remote;
-            let event = match self.begin(&peer, path, anew, None, now) {
+            let event = match self.begin(peer, path, anew, None, now) {
                 Ok(sa) => Event::FellBack { old, sa, peer, to },
                 Err(_) => outdone(old, peer),
             };
@@ -105,7 +105,7 @@ impl Engine {
 }
 
 /// Returns the end of an IKE SA that is not initiated again, as another attempt is in progress.
-const fn outdone(sa: IkeSaId, peer: String) -> Event {
+const fn outdone(sa: IkeSaId, peer: PeerId) -> Event {
     let why = DownReason::Replaced;
     Event::IkeDown { sa, peer, why }
 }

@@ -43,7 +43,9 @@ use crate::window::{Requests, Responses};
 use crypto::{Rng, UnixTime};
 use deadlines::Deadlines;
 use half_open::HalfOpen;
-use model::{ChildSaId, Deadline, IkeSaId, Instant, Lease, LeaseChange, Path, Stray, Transmit};
+use model::{
+    ChildSaId, Deadline, IkeSaId, Instant, Lease, LeaseChange, Path, PeerId, Stray, Transmit,
+};
 use peer_index::PeerIndex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -75,7 +77,7 @@ pub struct Engine {
     pub(crate) told_unknown: Checks,
     pub(crate) ike_spis: IkeSpis,
     /// Peers whose requests to establish an IKE SA are refused.
-    pub(crate) barred: BTreeSet<String>,
+    pub(crate) barred: BTreeSet<PeerId>,
     pub(crate) overrides: ChildOverrides,
     today: UnixTime,
     /// Number of times that the state of an SA ran.
@@ -131,7 +133,12 @@ impl Engine {
     /// [`Event::IkeUp`] or [`Event::IkeDown`], or without an event if another IKE SA that was
     /// initiated beside it comes up, or two newer ones were initiated. Beside an IKE SA that is
     /// being established, another one may be initiated only if [`SaStatus::refused`] is set.
-    pub fn initiate(&mut self, peer: &str, path: Path, now: Instant) -> Result<IkeSaId, ApiMisuse> {
+    pub fn initiate(
+        &mut self,
+        peer: PeerId,
+        path: Path,
+        now: Instant,
+    ) -> Result<IkeSaId, ApiMisuse> {
         self.begin(peer, path, false, None, now)
     }
 
@@ -139,7 +146,7 @@ impl Engine {
     /// the address of the gateway that redirected us.
     pub(crate) fn begin(
         &mut self,
-        peer: &str,
+        peer: PeerId,
         path: Path,
         anew: bool,
         from: Option<IpAddr>,
@@ -147,11 +154,11 @@ impl Engine {
     ) -> Result<IkeSaId, ApiMisuse> {
         self.make_room(peer, anew, now)?;
         let known = self.config.peer(peer).ok_or(ApiMisuse::UnknownPeer)?;
-        let (name, menu) = (known.name.clone(), AllowedIkeSuites::of(known));
+        let menu = AllowedIkeSuites::of(known);
         let path = tcp::first(known, path, &mut self.rng);
         let mut core = self.new_core(path, true, now);
         core.spi_i = self.fresh_spi();
-        core.peer = Some(name);
+        core.peer = Some(peer);
         core.anew = anew;
         let ctx = &mut self.context(Beside::default(), now);
         let turn = &mut Turn {
@@ -165,11 +172,11 @@ impl Engine {
     /// Bars a peer, or admits it again. A barred peer that initiates receives TEMPORARY_FAILURE
     /// after authentication. IKE SAs that are up stay up. Admitting the peer also reverts closed
     /// child SAs to the configuration.
-    pub fn bar(&mut self, peer: &str, barred: bool, now: Instant) {
+    pub fn bar(&mut self, peer: PeerId, barred: bool, now: Instant) {
         if barred {
-            self.barred.insert(peer.to_owned());
+            self.barred.insert(peer);
         } else {
-            self.barred.remove(peer);
+            self.barred.remove(&peer);
             self.overrides.let_in(peer);
             self.drop_children(peer, &[], now);
         }
@@ -371,7 +378,7 @@ impl Engine {
                 contact::fate(&contact, &old.terms.contact, elsewhere),
             ))
         };
-        let others = self.sas_with(&peer).filter(|sa| sa.core.id != new);
+        let others = self.sas_with(peer).filter(|sa| sa.core.id != new);
         let older: Vec<_> = others.filter_map(fate).collect();
         self.tell_displaced(new, &older);
         for (id, fate) in &older {
@@ -395,7 +402,7 @@ impl Engine {
         let goes = |fate: &Fate| matches!(fate, Fate::OldForgotten | Fate::OldGoes);
         let of = |id: &IkeSaId| {
             let core = &self.sas.get(id)?.core;
-            (!core.initiator).then(|| (core.peer.clone(), core.path.remote))
+            (!core.initiator).then_some((core.peer, core.path.remote))
         };
         let gone = older.iter().filter(|(_, fate)| goes(fate));
         let gone = gone.filter_map(|(id, _)| of(id));
@@ -403,11 +410,7 @@ impl Engine {
             return;
         };
         let elsewhere = gone.filter(|(_, old)| *old != new);
-        let events = elsewhere.map(|(_, old)| Event::Displaced {
-            peer: peer.clone(),
-            old,
-            new,
-        });
+        let events = elsewhere.map(|(_, old)| Event::Displaced { peer, old, new });
         let events: Vec<_> = events.collect();
         self.out.events.extend(events);
     }
@@ -468,11 +471,11 @@ impl Engine {
         {
             self.runs += 1;
         }
-        let beside = sa.core.peer.as_deref().map(|peer| self.beside(peer));
+        let beside = sa.core.peer.map(|peer| self.beside(peer));
         let born = run(&mut sa, &mut self.context(beside.unwrap_or_default(), now));
         self.half_open.update(&sa);
         self.deadlines.set(id, None);
-        let ended = sa.has_ended().then(|| sa.core.peer.clone()).flatten();
+        let ended = sa.core.peer.filter(|_| sa.has_ended());
         if matches!(sa.state, State::Ending(Ending::Gone)) {
             self.by_spi.remove(&sa.core.own_spi());
             self.peer_index.leave(&sa.core);
@@ -483,7 +486,7 @@ impl Engine {
             self.insert(Box::new(sa));
         }
         if let Some(peer) = ended {
-            self.forget_ended(&peer);
+            self.forget_ended(peer);
         }
         if !self.is_up(id) {
             self.pools.release(id, self.today);
@@ -492,7 +495,7 @@ impl Engine {
 
     /// Drops the oldest remains of a peer's ended IKE SAs if there are too many. Each of them
     /// answers retransmissions for a while, and a peer can rekey as often as it likes.
-    fn forget_ended(&mut self, peer: &str) {
+    fn forget_ended(&mut self, peer: PeerId) {
         let ended = self.sas_with(peer).filter(|sa| sa.has_ended());
         let mut ended: Vec<_> = ended.map(|sa| sa.core.id).collect();
         ended.sort_unstable();
@@ -505,7 +508,7 @@ impl Engine {
     }
 
     /// Returns the IKE SAs with a peer that are up, and their child SAs.
-    fn beside(&self, peer: &str) -> Beside {
+    fn beside(&self, peer: PeerId) -> Beside {
         let up = self.sas_with(peer).filter_map(Sa::established);
         up.fold(Beside::default(), |mut beside, up| {
             beside.sas += 1;
@@ -519,7 +522,7 @@ impl Engine {
     }
 
     /// Returns the IKE SAs with a peer, except the one that is handling an input.
-    pub(crate) fn sas_with(&self, peer: &str) -> impl Iterator<Item = &Sa> {
+    pub(crate) fn sas_with(&self, peer: PeerId) -> impl Iterator<Item = &Sa> {
         let sas = self.peer_index.with(peer);
         sas.filter_map(|id| self.sas.get(&id).map(Box::as_ref))
     }
@@ -530,11 +533,11 @@ impl Engine {
             .is_some_and(|sa| sa.established().is_some())
     }
 
-    /// Returns the peer's name, the properties that decide between IKE SAs, and the peer's address.
-    fn contact(&self, id: IkeSaId) -> Option<(String, Contact, IpAddr)> {
+    /// Returns the peer, the properties that decide between IKE SAs, and the peer's address.
+    fn contact(&self, id: IkeSaId) -> Option<(PeerId, Contact, IpAddr)> {
         let sa = self.sas.get(&id)?;
         let contact = sa.established()?.terms.contact.clone();
-        Some((sa.core.peer.clone()?, contact, sa.core.path.remote.ip()))
+        Some((sa.core.peer?, contact, sa.core.path.remote.ip()))
     }
 
     pub(crate) fn insert(&mut self, sa: Box<Sa>) -> IkeSaId {

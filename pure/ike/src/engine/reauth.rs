@@ -28,14 +28,14 @@ impl Engine {
         if !up.terms.contact.ours {
             return Err(CannotReauthenticate::NotOurs);
         }
-        let (peer, path) = (core.name(), core.path);
+        let (peer, path) = (core.peer_id(), core.path);
         // One at a time, so that the other end knows which of several SAs is in use.
         let busy = |up: &Session| up.is_leaving() || up.is_on_trial();
         let other = |sa: &Sa| sa.established().is_some_and(busy);
-        if busy(up) || self.sas_with(&peer).any(other) {
+        if busy(up) || self.sas_with(peer).any(other) {
             return Err(CannotReauthenticate::UnderWay);
         }
-        let begun = self.begin(&peer, path, true, None, now);
+        let begun = self.begin(peer, path, true, None, now);
         begun.map_err(|misuse| match misuse {
             ApiMisuse::AlreadyInitiating => CannotReauthenticate::UnderWay,
             ApiMisuse::UnknownPeer => CannotReauthenticate::NotUp,

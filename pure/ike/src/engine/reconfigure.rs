@@ -1,7 +1,7 @@
 //! Reconfiguration of a running engine.
 //!
-//! An IKE SA refers to its peer by name, so no change of the peer list can assign the SA to another
-//! peer. An SA stays up, without interruption, if its negotiated terms still match the new
+//! An IKE SA refers to its peer by identifier, so no change of the peer list can assign the SA to
+//! another peer. An SA stays up, without interruption, if its negotiated terms still match the new
 //! configuration. Otherwise the engine deletes it in an orderly way, with its child SAs, and the
 //! caller decides when to initiate again. An additional child SA that is gone from the
 //! configuration, or has other selectors or another mode, is deleted alone, and so is a removed
@@ -16,14 +16,14 @@ use crate::engine::Engine;
 use crate::peer_table::PeerTable;
 use crate::sa::Sa;
 use crate::task::licences;
-use model::{IkeSaId, Instant};
+use model::{IkeSaId, Instant, PeerId};
 use std::collections::BTreeSet;
 
 /// Commands.
 impl Engine {
-    /// Replaces the configuration. Returns the names of the peers whose terms changed. The NAT-T
+    /// Replaces the configuration. Returns the peers whose terms changed. The NAT-T
     /// port stays, because sockets are bound to it.
-    pub fn reconfigure(&mut self, config: Config, now: Instant) -> Vec<String> {
+    pub fn reconfigure(&mut self, config: Config, now: Instant) -> Vec<PeerId> {
         let natt_port = self.config.natt_port;
         let old = std::mem::replace(
             &mut self.config,
@@ -34,12 +34,12 @@ impl Engine {
         );
         let same_self = old.identity == self.config.identity;
         let kept = old.peers.iter().filter_map(|before| {
-            let after = self.config.peer(&before.name)?;
+            let after = self.config.peer(before.id)?;
             Some((before, after))
         });
         let changed: Vec<_> = kept
             .filter(|(before, after)| !same_self || !before.agrees(after))
-            .map(|(before, _)| before.name.clone())
+            .map(|(before, _)| before.id)
             .collect();
         for (id, why) in self.outdated(&changed) {
             self.close_for(id, why, now);
@@ -49,7 +49,7 @@ impl Engine {
             self.relicense(before, now);
         }
         self.out.attempts.retain(&self.config);
-        self.barred.retain(|name| self.config.peer(name).is_some());
+        self.barred.retain(|peer| self.config.peer(*peer).is_some());
         let config = &self.config;
         self.overrides.retain(|peer, child| {
             let peer = config.peer(peer);
@@ -69,7 +69,7 @@ impl Engine {
 
     /// Deletes additional child SAs and slots that are gone or whose terms changed.
     fn renew_children(&mut self, before: &Peer, now: Instant) {
-        let Some(after) = self.config.peer(&before.name) else {
+        let Some(after) = self.config.peer(before.id) else {
             return;
         };
         if (&before.children, &before.slots) == (&after.children, &after.slots) {
@@ -85,34 +85,32 @@ impl Engine {
         let gone = slots.filter(|name| after.policy(Some(name)).is_none());
         let outdated = outdated.map(|old| &old.name).chain(gone);
         let outdated: Vec<_> = outdated.cloned().collect();
-        self.drop_children(&before.name, &outdated, now);
+        self.drop_children(before.id, &outdated, now);
     }
 
     /// Rekeys child SAs whose licences changed.
     fn relicense(&mut self, before: &Peer, now: Instant) {
-        let after = self.config.peer(&before.name);
+        let after = self.config.peer(before.id);
         let same = |after: &Peer| (&after.role, &after.slots) == (&before.role, &before.slots);
         if after.is_none_or(same) {
             return;
         }
-        let sas: Vec<_> = self.sas_with(&before.name).map(|sa| sa.core.id).collect();
+        let sas: Vec<_> = self.sas_with(before.id).map(|sa| sa.core.id).collect();
         for sa in sas {
             self.with_established(sa, now, |state, turn| licences::relicense(state, turn));
         }
     }
 
-    fn outdated(&self, changed: &[String]) -> Vec<(IkeSaId, DownReason)> {
+    fn outdated(&self, changed: &[PeerId]) -> Vec<(IkeSaId, DownReason)> {
         let changed: BTreeSet<_> = changed.iter().collect();
-        let why = |sa: &Sa, name: &String| match self.config.peer(name) {
+        let why = |sa: &Sa, peer: PeerId| match self.config.peer(peer) {
             None => Some(DownReason::Removed),
-            Some(_) if changed.contains(name) => Some(DownReason::Reconfigured),
+            Some(_) if changed.contains(&peer) => Some(DownReason::Reconfigured),
             Some(_) => self.revoked(sa),
         };
-        let named = self.sas.iter().filter_map(|(id, sa)| {
-            let name = sa.core.peer.as_ref()?;
-            Some((*id, why(sa, name)?))
-        });
-        named.collect()
+        let outdated = self.sas.iter();
+        let outdated = outdated.filter_map(|(id, sa)| Some((*id, why(sa, sa.core.peer?)?)));
+        outdated.collect()
     }
 
     fn revoked(&self, sa: &Sa) -> Option<DownReason> {

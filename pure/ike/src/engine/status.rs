@@ -9,7 +9,9 @@ use crate::extension::overlap::Windows;
 use crate::sa::closing::Ending;
 use crate::sa::{Sa, State};
 use crypto::Secret;
-use model::{ChildSaId, Identity, IkeSaId, InnerAddresses, Instant, Kem, Lease, Path, Suite};
+use model::{
+    ChildSaId, Identity, IkeSaId, InnerAddresses, Instant, Kem, Lease, Path, PeerId, Suite,
+};
 use wire::ike::Header;
 
 /// State of an IKE SA.
@@ -30,8 +32,8 @@ pub enum SaState {
 pub struct SaStatus {
     /// Local id of the IKE SA.
     pub id: IkeSaId,
-    /// The peer's name in the configuration; `None` until it is known.
-    pub peer: Option<String>,
+    /// The peer; `None` until it is known.
+    pub peer: Option<PeerId>,
     /// State.
     pub state: SaState,
     /// True if we initiated it.
@@ -100,9 +102,9 @@ impl Engine {
         &self.config.peers
     }
 
-    /// Returns the peer with a name.
-    pub fn peer(&self, name: &str) -> Option<&Peer> {
-        self.config.peer(name)
+    /// Returns a peer, if it is configured.
+    pub fn peer(&self, peer: PeerId) -> Option<&Peer> {
+        self.config.peer(peer)
     }
 
     /// Returns the peers that prove an identity: one for each address that they may connect from.
@@ -121,7 +123,7 @@ impl Engine {
     }
 
     /// Returns the status of the IKE SAs with one peer.
-    pub fn sas_of(&self, peer: &str) -> impl Iterator<Item = SaStatus> {
+    pub fn sas_of(&self, peer: PeerId) -> impl Iterator<Item = SaStatus> {
         self.sas_with(peer).filter_map(|sa| self.status(sa))
     }
 
@@ -131,7 +133,7 @@ impl Engine {
     }
 
     /// Returns the number of IKE SAs with a peer that are up.
-    pub fn count_up(&self, peer: &str) -> usize {
+    pub fn count_up(&self, peer: PeerId) -> usize {
         self.sas_with(peer).filter_map(Sa::established).count()
     }
 
@@ -174,7 +176,7 @@ impl Engine {
     }
 
     /// Returns the record of the last attempt with a peer.
-    pub fn attempt(&self, peer: &str) -> Option<Attempt> {
+    pub fn attempt(&self, peer: PeerId) -> Option<Attempt> {
         self.out.attempts.get(peer, &self.config)
     }
 
@@ -184,13 +186,13 @@ impl Engine {
         self.out.attempts.stranger()
     }
 
-    /// Returns the name of the peer whose IKE SA a message belongs to, if the peer is known. The
+    /// Returns the peer whose IKE SA a message belongs to, if the peer is known. The
     /// message, sent or received, is not necessarily authentic.
-    pub fn peer_of(&self, message: &[u8]) -> Option<&str> {
+    pub fn peer_of(&self, message: &[u8]) -> Option<PeerId> {
         let header = Header::peek(message).ok()?;
         let spis = [header.spi_i, header.spi_r];
         let id = spis.iter().find_map(|spi| self.by_spi.get(spi))?;
-        self.sas.get(id)?.core.peer.as_deref()
+        self.sas.get(id)?.core.peer
     }
 
     /// Returns the counters.
@@ -214,7 +216,7 @@ impl Engine {
         let up = sa.established();
         Some(SaStatus {
             id: sa.core.id,
-            peer: sa.core.peer.clone(),
+            peer: sa.core.peer,
             state,
             initiator: sa.core.initiator,
             spi_i: sa.core.spi_i,

@@ -89,7 +89,7 @@ pub(crate) fn sent(
     Some(match to {
         Ok(to) if !listed(&to) => Err(DownReason::RedirectNotListed { to: to.to_string() }),
         Err(to) => Err(DownReason::RedirectNotListed { to }),
-        Ok(_) if !turn.ctx.out.redirects.admit(&peer.name, turn.ctx.now) => {
+        Ok(_) if !turn.ctx.out.redirects.admit(peer.id, turn.ctx.now) => {
             Err(DownReason::RedirectedTooOften)
         }
         Ok(to) => Ok(to),

@@ -90,7 +90,7 @@ pub(crate) fn unanswered(why: DownReason, turn: &mut Turn<'_, '_>) -> Ending {
         (false, Some(Tcp::Fallback(port))) => {
             turn.ctx.out.fallen.push(Fallen {
                 old: core.id,
-                peer: core.name(),
+                peer: core.peer_id(),
                 path: Path::tcp(core.path.local, SocketAddr::new(to.ip(), port)),
                 anew: core.anew,
             });

@@ -167,7 +167,7 @@ pub(crate) fn admit(
             turn.ctx.out.counters.refused += 1;
             let end = End::Refused(why.clone());
             turn.ctx.out.attempts.end(turn.core, end, turn.ctx.config);
-            turn.ctx.refused(Some(peer.name.clone()), why);
+            turn.ctx.refused(Some(peer.id), why);
             Err(kind)
         }
     };
@@ -206,7 +206,7 @@ fn answer_child(
     keys: &ProvedKeys,
     turn: &mut Turn<'_, '_>,
 ) -> Result<Answered, (NotifyType, Refusal)> {
-    if turn.ctx.barred.contains(&peer.name) {
+    if turn.ctx.barred.contains(&peer.id) {
         return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
     }
     let suite = keys.cipher.suite;
@@ -259,7 +259,7 @@ fn answer_child(
         }
         Err((kind, why)) if peer.goes_on_after(kind) => {
             turn.ctx.out.counters.refused += 1;
-            turn.ctx.refused(Some(peer.name.clone()), why);
+            turn.ctx.refused(Some(peer.id), why);
             answered.payloads.push(notify(kind, Vec::new()));
         }
         Err(refusal) => return Err(refusal),
@@ -282,7 +282,7 @@ fn first_child(
         offered: None,
     };
     let policy = child::meant(peer, addresses, requested, |_| false)?;
-    if turn.ctx.overrides.is_closed(&peer.name, policy.name) {
+    if turn.ctx.overrides.is_closed(peer.id, policy.name) {
         return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
     }
     let config = ChildConfig {
@@ -343,7 +343,7 @@ pub(crate) fn accept(
         && inside != Some(None)
         && errors(response).all(|error| peer.goes_on_after(error))
     {
-        let (name, peer) = (None, peer.name.clone());
+        let (name, peer) = (None, peer.id);
         turn.ctx
             .refused(Some(peer), Refusal::ChildRefused { name, notify });
         let inside = inside.flatten();

@@ -355,7 +355,7 @@ impl AwaitAuth {
 
     /// Continues with an initiator that is proved.
     fn admit(self, proved: Proved<'_>, arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) -> State {
-        turn.core.peer = Some(proved.peer.name.clone());
+        turn.core.peer = Some(proved.peer.id);
         turn.core.path = match turn.core.path.remote.ip() == arrived.path.remote.ip() {
             true => arrived.path,
             false => nat::float(turn.core.path, turn.ctx.config.natt_port),

@@ -8,14 +8,14 @@ use crate::extension::overlap::Windows;
 use crate::extension::ppk::Ppk;
 use crate::peer_table::PeerTable;
 use crate::window::{Requests, Responses};
-use model::{IkeSaId, Instant, Path};
+use model::{IkeSaId, Instant, Path, PeerId};
 use wire::ike::{ExchangeType, Flags, Header, VERSION_2};
 
 /// The data that every state has.
 pub(crate) struct Core {
     pub(crate) id: IkeSaId,
-    /// The peer's name in the configuration. A responder learns it in IKE_AUTH.
-    pub(crate) peer: Option<String>,
+    /// The peer. A responder learns it in IKE_AUTH.
+    pub(crate) peer: Option<PeerId>,
     /// True if we are the original initiator.
     pub(crate) initiator: bool,
     /// Time at which its first message was sent or received.
@@ -60,7 +60,7 @@ impl Core {
 
     /// Returns the peer, once known, as long as it is configured.
     pub(crate) fn peer<'c>(&self, config: &'c PeerTable) -> Option<&'c Peer> {
-        config.peer(self.peer.as_deref()?)
+        config.peer(self.peer?)
     }
 
     /// Returns the PPK shared with the peer.
@@ -68,9 +68,9 @@ impl Core {
         self.peer(config)?.ppk.as_deref()
     }
 
-    /// Returns the peer's name, empty until known.
-    pub(crate) fn name(&self) -> String {
-        self.peer.clone().unwrap_or_default()
+    /// Returns the peer, or [`PeerId::NONE`] until it is known.
+    pub(crate) fn peer_id(&self) -> PeerId {
+        self.peer.unwrap_or(PeerId::NONE)
     }
 
     /// Creates the header of a message to the peer.

@@ -118,7 +118,7 @@ pub(crate) fn begin(
         .end(turn.core, End::Up, turn.ctx.config);
     turn.ctx.event(Event::IkeUp {
         sa: turn.core.id,
-        peer: turn.core.name(),
+        peer: turn.core.peer_id(),
         initiator: turn.core.initiator,
     });
     let ppk = turn.core.ppk(turn.ctx.config);
@@ -126,7 +126,7 @@ pub(crate) fn begin(
         // "If a PPK was configured but was not used for a particular IKE SA, then
         // implementations SHOULD audit this event" (RFC 8784 section 6).
         turn.ctx
-            .refused(Some(turn.core.name()), Refusal::WithoutPpk);
+            .refused(Some(turn.core.peer_id()), Refusal::WithoutPpk);
     }
     let wanted = turn
         .core
@@ -134,7 +134,7 @@ pub(crate) fn begin(
         .is_some_and(|peer| peer.kems.iter().any(Option::is_some));
     if wanted && session.keys.kems.is_empty() {
         turn.ctx
-            .refused(Some(turn.core.name()), Refusal::WithoutKem);
+            .refused(Some(turn.core.peer_id()), Refusal::WithoutKem);
     }
     let several = turn
         .core
@@ -142,11 +142,11 @@ pub(crate) fn begin(
         .is_some_and(|peer| peer.features.resources > 1);
     if several && !session.terms.resources {
         turn.ctx
-            .refused(Some(turn.core.name()), Refusal::WithoutResources);
+            .refused(Some(turn.core.peer_id()), Refusal::WithoutResources);
     }
     mobike::tell_addresses(&session, turn);
     if let Some(inside) = inside {
-        let (sa, peer) = (turn.core.id, turn.core.name());
+        let (sa, peer) = (turn.core.id, turn.core.peer_id());
         turn.ctx.event(Event::Configured { sa, peer, inside });
     }
     if let Some(terms) = child {
@@ -401,7 +401,7 @@ fn conclude(
         && !task.tells_refusal()
     {
         let why = Refusal::InformationRefused { notify };
-        turn.ctx.refused(Some(turn.core.name()), why);
+        turn.ctx.refused(Some(turn.core.peer_id()), why);
     }
     if task.shows_our_address() {
         mobike::note_seen(session, message, path, turn.core);
@@ -655,7 +655,7 @@ fn hand_over(
     session.queue.reset(|task| task.ends_with_keys());
     let lifetime = lifetimes(turn.core, turn.ctx.config).ike;
     session.lifetime.keys = Age::begin(lifetime, turn.ctx.config, turn.ctx.rng, turn.ctx.now);
-    let (sa, peer) = (next.id, next.name());
+    let (sa, peer) = (next.id, next.peer_id());
     turn.ctx.event(Event::IkeRekeyed { sa, peer });
     window::tell(&mut session, &mut next, turn.ctx.config);
     send_next(&mut session, &mut turn.of(&mut next));

@@ -226,7 +226,7 @@ impl InitSent {
         turn: &mut Turn<'_, '_>,
     ) -> State {
         if self.refused.as_ref() != Some(&why) {
-            let peer = turn.core.name();
+            let peer = turn.core.peer_id();
             turn.ctx.refused(Some(peer), told);
             self.refused = Some(why.clone());
         }

@@ -125,7 +125,7 @@ pub(crate) fn accept_unproved(
     {
         turn.core.refused = true;
         turn.ctx
-            .refused(Some(turn.core.name()), Refusal::Unproved(error));
+            .refused(Some(turn.core.peer_id()), Refusal::Unproved(error));
     }
     let response = accept_response(turn, cipher, arrived)?;
     turn.core.refused = false;

@@ -18,7 +18,7 @@ use crate::signature;
 use crate::spi::{self, Fresh};
 use crate::window::Arrival;
 use crypto::{Rng, UnixTime};
-use model::{ChildSaId, IkeSaId, Instant, Path, Transmit};
+use model::{ChildSaId, IkeSaId, Instant, Path, PeerId, Transmit};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use wire::ike::Message;
@@ -26,7 +26,7 @@ use wire::ike::Message;
 /// The parts of the engine that an SA uses while it handles an input.
 pub(crate) struct Context<'a> {
     pub(crate) config: &'a PeerTable,
-    pub(crate) barred: &'a BTreeSet<String>,
+    pub(crate) barred: &'a BTreeSet<PeerId>,
     pub(crate) overrides: &'a ChildOverrides,
     pub(crate) rng: &'a mut Rng,
     pub(crate) ike_spis: &'a mut IkeSpis,
@@ -82,7 +82,7 @@ pub(crate) struct Output {
 /// A redirection that we follow.
 pub(crate) struct Followed {
     pub(crate) old: IkeSaId,
-    pub(crate) peer: String,
+    pub(crate) peer: PeerId,
     pub(crate) path: Path,
     /// True if the existing IKE SA stays until the new one is up.
     pub(crate) anew: bool,
@@ -92,7 +92,7 @@ pub(crate) struct Followed {
 /// An SA that was not answered by UDP, and the path of its replacement.
 pub(crate) struct Fallen {
     pub(crate) old: IkeSaId,
-    pub(crate) peer: String,
+    pub(crate) peer: PeerId,
     pub(crate) path: Path,
     /// True if the existing IKE SA stays until the new one is up.
     pub(crate) anew: bool,
@@ -128,7 +128,7 @@ impl<'c> Turn<'_, 'c> {
     pub(crate) fn announce_down(&mut self, why: DownReason) {
         let end = End::Down(why.clone());
         self.ctx.out.attempts.end(self.core, end, self.ctx.config);
-        let (sa, peer) = (self.core.id, self.core.name());
+        let (sa, peer) = (self.core.id, self.core.peer_id());
         match self.core.anew && self.ctx.is_acquainted() {
             // The old SA stays up, so there is no `IkeDown`.
             true => self
@@ -158,7 +158,7 @@ impl<'c> Turn<'_, 'c> {
     pub(crate) fn follow_redirect(&mut self, to: IpAddr, anew: bool) {
         self.ctx.out.followed.push(Followed {
             old: self.core.id,
-            peer: self.core.name(),
+            peer: self.core.peer_id(),
             path: self.core.path,
             anew,
             to,
@@ -223,8 +223,8 @@ impl Context<'_> {
         self.out.events.push_back(event);
     }
 
-    pub(crate) fn refused(&mut self, peer: Option<String>, why: Refusal) {
-        if let Some(peer) = &peer {
+    pub(crate) fn refused(&mut self, peer: Option<PeerId>, why: Refusal) {
+        if let Some(peer) = peer {
             self.out.attempts.remark(peer, &why);
         }
         let from = None;

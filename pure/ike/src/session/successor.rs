@@ -84,7 +84,7 @@ impl Successor {
         let old = &*turn.core;
         Core {
             id: turn.ctx.sa_id(),
-            peer: old.peer.clone(),
+            peer: old.peer,
             initiator: self.ours,
             began: old.began,
             anew: false,

@@ -96,7 +96,7 @@ fn ask(session: &mut Session, name: Option<&str>, attempt: Attempt, turn: &mut T
             session.upkeep.put_off(policy.name, turn.ctx.now);
             let (name, why) = (name.map(str::to_owned), Box::new(why.into()));
             let why = Refusal::ChildFailed { name, why };
-            return turn.ctx.refused(Some(turn.core.name()), why);
+            return turn.ctx.refused(Some(turn.core.peer_id()), why);
         }
     };
     let config = ChildConfig {
@@ -127,7 +127,7 @@ pub(crate) fn answer(
     let answered = accept(session, request, turn);
     answered.unwrap_or_else(|(kind, why)| {
         if let Some(why) = why {
-            turn.ctx.refused(Some(turn.core.name()), why);
+            turn.ctx.refused(Some(turn.core.peer_id()), why);
         }
         vec![notify(kind, Vec::new())]
     })
@@ -167,7 +167,7 @@ fn accept(
     };
     let policy = child::meant(peer, session.terms.addresses, requested, is_there);
     let policy = policy.map_err(|(kind, why)| (kind, Some(why)))?;
-    if turn.ctx.overrides.is_closed(&peer.name, policy.name) {
+    if turn.ctx.overrides.is_closed(peer.id, policy.name) {
         let name = policy.name.unwrap_or_default().to_owned();
         return Err((later, Some(Refusal::ChildTakenDown(name))));
     }
@@ -204,7 +204,7 @@ fn conclude(session: &mut Session, new: NewChild, response: &Message, turn: &mut
     let wanted = turn
         .ctx
         .overrides
-        .of(&turn.core.name(), name.as_deref())
+        .of(turn.core.peer_id(), name.as_deref())
         .unwrap_or(true);
     let Some((peer, policy)) = policy.filter(|_| wanted) else {
         return session.ask(DeleteChild::unused(spi), turn);
@@ -234,8 +234,10 @@ fn conclude(session: &mut Session, new: NewChild, response: &Message, turn: &mut
             session.ask(DeleteChild::unused(spi), turn);
             session.upkeep.put_off(name.as_deref(), turn.ctx.now);
             let why = Box::new(why);
-            turn.ctx
-                .refused(Some(turn.core.name()), Refusal::ChildFailed { name, why });
+            turn.ctx.refused(
+                Some(turn.core.peer_id()),
+                Refusal::ChildFailed { name, why },
+            );
         }
     }
 }
@@ -291,7 +293,7 @@ fn note_refused(
         session.upkeep.is_full = true;
         return turn
             .ctx
-            .refused(Some(turn.core.name()), Refusal::NoMoreResources);
+            .refused(Some(turn.core.peer_id()), Refusal::NoMoreResources);
     }
     if error == NotifyType::TEMPORARY_FAILURE {
         liveness::note_busy(session, turn);
@@ -304,7 +306,7 @@ fn note_refused(
     let notify = error;
     if session.upkeep.is_news(name.as_deref(), error) {
         turn.ctx.refused(
-            Some(turn.core.name()),
+            Some(turn.core.peer_id()),
             Refusal::ChildRefused { name, notify },
         );
     }
@@ -322,7 +324,7 @@ pub(crate) fn add(
     let peer = turn.core.peer(turn.ctx.config);
     if let Some((peer, policy)) = peer.and_then(|peer| Some((peer, peer.policy(name)?))) {
         for remark in child::remarks(policy.zones, &terms) {
-            turn.ctx.refused(Some(peer.name.clone()), remark);
+            turn.ctx.refused(Some(peer.id), remark);
         }
     }
     let age = child_terms::age_of(&terms, turn);

@@ -54,7 +54,7 @@ pub(crate) fn note_exchange(
     if request.is_without_exchange() && !session.upkeep.is_without_exchange {
         session.upkeep.is_without_exchange = true;
         turn.ctx
-            .refused(Some(turn.core.name()), Refusal::ExchangeRefused);
+            .refused(Some(turn.core.peer_id()), Refusal::ExchangeRefused);
     }
 }
 
@@ -80,8 +80,7 @@ pub(crate) fn agree(
     let key = theirs.key.filter(|_| group.is_some());
     let exchanged = key.map(|key| Offered::answer(key, turn.ctx.rng));
     if matches!(exchanged, Some(None)) {
-        turn.ctx
-            .refused(Some(peer.name.clone()), Refusal::KeyExchange);
+        turn.ctx.refused(Some(peer.id), Refusal::KeyExchange);
         return Err(refuse(NotifyType::NO_PROPOSAL_CHOSEN));
     }
     let (public, shared) = exchanged.flatten().unzip();
@@ -103,7 +102,7 @@ pub(crate) fn agree(
         spis,
     );
     let (answer, agreed) = answer.map_err(|(kind, why)| {
-        turn.ctx.refused(Some(peer.name.clone()), why);
+        turn.ctx.refused(Some(peer.id), why);
         refuse(kind)
     })?;
     let payloads = renewal(answer, &nonce, public.filter(|_| agreed.is_exchanged()));
@@ -140,7 +139,7 @@ pub(crate) fn described(
         id,
         resource: resource::number(terms.name.as_deref()).filter(|_| session.terms.resources),
         ike: core.id,
-        peer: core.name(),
+        peer: core.peer_id(),
         name: terms.name,
         mode: terms.mode,
         path: core.esp,

@@ -109,7 +109,7 @@ pub(crate) fn note_refused(session: &mut Session, error: NotifyType, turn: &mut 
         _ => {}
     }
     turn.ctx
-        .refused(Some(turn.core.name()), Refusal::CloneRefused(error));
+        .refused(Some(turn.core.peer_id()), Refusal::CloneRefused(error));
 }
 
 /// Returns the number of IKE SAs and child SAs with the peer.
@@ -126,7 +126,7 @@ pub(crate) fn answer(
 ) -> Then {
     if let Err((kind, why)) = admit(session, turn.ctx) {
         if let Some(why) = why {
-            turn.ctx.refused(Some(turn.core.name()), why);
+            turn.ctx.refused(Some(turn.core.peer_id()), why);
         }
         session.respond(vec![notify(kind, Vec::new())], arrived, turn);
         return Then::Stay;
@@ -165,7 +165,7 @@ pub(crate) fn bear(
     turn: &mut Turn<'_, '_>,
 ) -> (Core, Box<Session>) {
     let mut next = successor.core(turn);
-    let (old, sa, peer) = (turn.core.id, next.id, turn.core.name());
+    let (old, sa, peer) = (turn.core.id, next.id, turn.core.peer_id());
     let purpose = successor.purpose;
     let mut clone = of(session, successor, turn);
     turn.ctx.pools.share(old, sa);
@@ -208,7 +208,7 @@ pub(crate) fn is_in_place(session: &Session) -> bool {
 pub(crate) fn conclude_trial(session: &mut Session, turn: &mut Turn<'_, '_>) {
     session.replacement.aside = None;
     if let Some(old) = session.replacement.follows {
-        let (sa, peer) = (turn.core.id, turn.core.name());
+        let (sa, peer) = (turn.core.id, turn.core.peer_id());
         turn.ctx.out.attempts.hand_over(old, turn.core);
         turn.ctx.event(Event::IkeHandedOver { old, sa, peer });
     }
@@ -219,7 +219,7 @@ pub(crate) fn note_in_vain(session: &Session, why: &DownReason, turn: &mut Turn<
     if session.is_on_trial() {
         let why = Box::new(why.clone());
         turn.ctx
-            .refused(Some(turn.core.name()), Refusal::NotHandedOver(why));
+            .refused(Some(turn.core.peer_id()), Refusal::NotHandedOver(why));
     }
 }
 

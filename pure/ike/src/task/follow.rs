@@ -275,9 +275,10 @@ fn check(session: &mut Session, to: Path, packets: Option<Packets>, turn: &mut T
         .and_then(|peer| peer.address);
     let ip = to.remote.ip();
     if let Some(only) = only.filter(|only| *only != ip) {
-        return turn
-            .ctx
-            .refused(Some(turn.core.name()), Refusal::MovedAway { to: ip, only });
+        return turn.ctx.refused(
+            Some(turn.core.peer_id()),
+            Refusal::MovedAway { to: ip, only },
+        );
     }
     begin_check(session, to, packets, turn);
 }
@@ -290,7 +291,7 @@ fn begin_check(session: &mut Session, to: Path, packets: Option<Packets>, turn: 
         .ctx
         .out
         .checks
-        .admit(Some(&turn.core.name()), to.remote.ip(), turn.ctx.now)
+        .admit(Some(turn.core.peer_id()), to.remote.ip(), turn.ctx.now)
     {
         Ok(()) => session.follow.check = Some(Box::new(Following::begin(to, packets, turn))),
         Err(why) => refuse_to_follow(to, why, turn),
@@ -300,7 +301,7 @@ fn begin_check(session: &mut Session, to: Path, packets: Option<Packets>, turn: 
 fn refuse_to_follow(path: Path, why: Unfollowed, turn: &mut Turn<'_, '_>) {
     let to = path.remote;
     turn.ctx
-        .refused(Some(turn.core.name()), Refusal::NotFollowed { to, why });
+        .refused(Some(turn.core.peer_id()), Refusal::NotFollowed { to, why });
 }
 
 /// Returns the question to a new address.

@@ -118,7 +118,7 @@ pub(crate) fn answer(
         Some(mut successor) => match successor.series.answer(request) {
             None => {
                 turn.ctx
-                    .refused(Some(turn.core.name()), Refusal::KeyExchange);
+                    .refused(Some(turn.core.peer_id()), Refusal::KeyExchange);
                 NotifyType::NO_PROPOSAL_CHOSEN
             }
             Some(answer) => {

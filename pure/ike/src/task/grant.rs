@@ -126,8 +126,7 @@ pub(crate) fn accept(
         PeerRole::Vpn { .. } | PeerRole::Neighbour => Some(RefusalCode::NOT_THE_GATEWAY),
     };
     if let Some(code) = role {
-        turn.ctx
-            .refused(Some(peer.name.clone()), Refusal::NotOurGateway);
+        turn.ctx.refused(Some(peer.id), Refusal::NotOurGateway);
         return Err(code);
     }
     let grant = distribute::read(request).ok_or(RefusalCode::INVALID_GRANT)?;

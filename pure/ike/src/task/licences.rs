@@ -68,7 +68,7 @@ pub(crate) fn tell_unlicensed(
     let missing = zones::missing_licences(&terms.asked, agreement);
     for licence in missing.filter(|missing| !known(missing)) {
         let why = Refusal::LicenceNotAccepted(licence.clone());
-        turn.ctx.refused(Some(turn.core.name()), why);
+        turn.ctx.refused(Some(turn.core.peer_id()), why);
     }
 }
 

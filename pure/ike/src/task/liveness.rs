@@ -114,7 +114,7 @@ pub(crate) fn handle_clear_error(
         session.liveness.hint_pause = (session.liveness.hint_pause * 2).min(LAST_HINT_PAUSE);
         session.liveness.is_doubtful = true;
         turn.ctx
-            .refused(Some(turn.core.name()), Refusal::Unproved(error));
+            .refused(Some(turn.core.peer_id()), Refusal::Unproved(error));
         // As if a re-authentication were due, once.
         session.lifetime.proof.renew_at = Some(turn.ctx.now);
     }

@@ -209,7 +209,7 @@ fn conclude(
         Some(why) => {
             let (sa, path) = (turn.core.id, turn.core.path);
             turn.ctx
-                .refused(Some(turn.core.name()), Refusal::MoveRefused(why));
+                .refused(Some(turn.core.peer_id()), Refusal::MoveRefused(why));
             turn.ctx.event(Event::MoveRefused { sa, path });
             if session.is_on_trial() {
                 return Err(DownReason::NotFollowed);
@@ -234,7 +234,7 @@ pub(crate) fn answer(
     if moves || listed.is_some() {
         if mobike::is_translated(request, arrived.path) {
             turn.ctx
-                .refused(Some(turn.core.name()), Refusal::Translated);
+                .refused(Some(turn.core.peer_id()), Refusal::Translated);
             answer.push(notify(NotifyType::UNEXPECTED_NAT_DETECTED, Vec::new()));
             return answer;
         }
@@ -243,7 +243,7 @@ pub(crate) fn answer(
             tell_addresses(session, turn);
         }
         if let Err(why) = follow_update(session, moves, request, arrived, turn) {
-            turn.ctx.refused(Some(turn.core.name()), why);
+            turn.ctx.refused(Some(turn.core.peer_id()), why);
             answer.push(notify(NotifyType::UNACCEPTABLE_ADDRESSES, Vec::new()));
             return answer;
         }

@@ -72,7 +72,7 @@ pub(crate) fn answer(
         Err(kind) => {
             if kind == NotifyType::NO_PROPOSAL_CHOSEN {
                 turn.ctx
-                    .refused(Some(turn.core.name()), Refusal::KeyExchange);
+                    .refused(Some(turn.core.peer_id()), Refusal::KeyExchange);
             }
             session.children.renew_later(opening.old, turn.ctx);
             vec![notify(kind, Vec::new())]
@@ -184,7 +184,7 @@ fn is_wanted(session: &Session, opening: &Opening, turn: &Turn<'_, '_>) -> bool 
     let place = match opening.old {
         Some(old) => session.children.is_current(old),
         None => {
-            let closed = turn.ctx.overrides.is_closed(&turn.core.name(), name);
+            let closed = turn.ctx.overrides.is_closed(turn.core.peer_id(), name);
             !closed && session.children.current(name).is_none()
         }
     };

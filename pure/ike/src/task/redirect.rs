@@ -48,7 +48,7 @@ pub(crate) fn note(session: &Session, request: &Message, turn: &mut Turn<'_, '_>
         Some(Ok(to)) => turn.follow_redirect(to, true),
         Some(Err(why)) => {
             turn.ctx.refused(
-                Some(turn.core.name()),
+                Some(turn.core.peer_id()),
                 Refusal::RedirectNotFollowed(Box::new(why)),
             );
         }

@@ -266,7 +266,7 @@ fn note_refused(
     if let Some(Life::Current(age)) = session.children.get_mut(rekey.old).map(|c| &mut c.life) {
         if !passes && age.is_news(error) {
             turn.ctx
-                .refused(Some(turn.core.name()), Refusal::RekeyRefused(error));
+                .refused(Some(turn.core.peer_id()), Refusal::RekeyRefused(error));
         }
         age.try_again(&turn.ctx.config.timers, turn.ctx.rng, turn.ctx.now);
     }

@@ -185,7 +185,7 @@ pub(crate) fn agree(
     let choice = menus.find_map(|menu| choose_successor(theirs.proposals, menu, spi));
     let Some((choice, peer_spi)) = choice else {
         let why = Refusal::no_ike_proposal(AllowedIkeSuites::of(peer));
-        turn.ctx.refused(Some(peer.name.clone()), why);
+        turn.ctx.refused(Some(peer.id), why);
         return Err(refuse(NotifyType::NO_PROPOSAL_CHOSEN));
     };
     let group = group_id(choice.group);
@@ -195,8 +195,7 @@ pub(crate) fn agree(
     }
     let nonce: Nonce = turn.ctx.rng.array();
     let Some((ours, (_, shared))) = Offered::answer(public, turn.ctx.rng) else {
-        turn.ctx
-            .refused(Some(peer.name.clone()), Refusal::KeyExchange);
+        turn.ctx.refused(Some(peer.id), Refusal::KeyExchange);
         return Err(refuse(NotifyType::NO_PROPOSAL_CHOSEN));
     };
     let mut answer = vec![
@@ -320,7 +319,7 @@ pub(crate) fn put_off(session: &mut Session, error: NotifyType, turn: &mut Turn<
         NotifyType::STATE_NOT_FOUND => {}
         _ if session.lifetime.keys.is_news(error) => {
             turn.ctx
-                .refused(Some(turn.core.name()), Refusal::RekeyRefused(error));
+                .refused(Some(turn.core.peer_id()), Refusal::RekeyRefused(error));
         }
         _ => {}
     }

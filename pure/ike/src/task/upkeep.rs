@@ -14,7 +14,7 @@ use crate::policy::Policy;
 use crate::sa::turn::{Context, Turn};
 use crate::session::Session;
 use crate::session::replacement::Aside;
-use model::ChildSaId;
+use model::{ChildSaId, PeerId};
 
 /// Requests the wanted child SAs that are missing, if it is time.
 pub(crate) fn maintain(session: &mut Session, turn: &mut Turn<'_, '_>) {
@@ -28,7 +28,7 @@ pub(crate) fn maintain(session: &mut Session, turn: &mut Turn<'_, '_>) {
         return;
     };
     for policy in peer.policies() {
-        if !is_missing(session, &policy, &peer.name, turn.ctx) {
+        if !is_missing(session, &policy, peer.id, turn.ctx) {
             continue;
         }
         match session.upkeep.until(policy.name) {
@@ -101,7 +101,7 @@ fn is_possible(session: &Session, name: Option<&str>) -> bool {
     several || !resource::is_additional(name)
 }
 
-fn is_missing(session: &Session, policy: &Policy<'_>, peer: &str, ctx: &Context<'_>) -> bool {
+fn is_missing(session: &Session, policy: &Policy<'_>, peer: PeerId, ctx: &Context<'_>) -> bool {
     let name = policy.name;
     let inherited = || {
         session

@@ -272,7 +272,7 @@ fn another_list_of_subnets_makes_the_sas_anew() {
     let changed = pair.with(Side::Right, |engine, now: Instant| {
         engine.reconfigure(other, now)
     });
-    assert_eq!(changed, ["mobile"]);
+    assert_eq!(changed, [peer_id("mobile")]);
 }
 
 #[test]
@@ -458,7 +458,7 @@ fn another_pool_makes_the_sas_anew() {
     let changed = pair.with(Side::Right, |engine, now: Instant| {
         engine.reconfigure(other, now)
     });
-    assert_eq!(changed, ["mobile"]);
+    assert_eq!(changed, [peer_id("mobile")]);
     pair.settle();
     pair.left.events.clear();
     pair.right.events.clear();

@@ -585,7 +585,7 @@ fn noise_of_any_length_leaves_an_sa_up() {
 fn a_peer_cannot_take_anothers_identity_with_its_own_key() {
     let (mut thief, mut right) = (mobile(), gateway());
     let mut second = right.peers[0].clone();
-    second.name = "thief".to_owned();
+    second.id = peer_id("thief");
     second.identity = "thief.example.net".parse().unwrap();
     second.psk = Some(Secret::new(b"the thief's own secret".to_vec()));
     right.peers.push(second.clone());

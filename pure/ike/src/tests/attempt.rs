@@ -8,8 +8,8 @@ use wire::ike::{AuthMethod, GroupId, NotifyType, Transform};
 
 fn of(pair: &Pair, side: Side) -> Option<Attempt> {
     match side {
-        Side::Left => pair.left.engine.attempt("gateway"),
-        Side::Right => pair.right.engine.attempt("mobile"),
+        Side::Left => pair.left.engine.attempt(peer_id("gateway")),
+        Side::Right => pair.right.engine.attempt(peer_id("mobile")),
     }
 }
 
@@ -185,7 +185,7 @@ fn a_peer_that_is_removed_takes_its_record_along() {
     let mut pair = Pair::new(mobile(), gateway());
     pair.connect();
     let mut config = mobile();
-    config.peers[0].name = "renamed".to_owned();
+    config.peers[0].id = peer_id("renamed");
     pair.with(Side::Left, |engine, now| engine.reconfigure(config, now));
     pair.settle();
     assert_eq!(of(&pair, Side::Left), None);

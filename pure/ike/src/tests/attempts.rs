@@ -55,7 +55,7 @@ fn begin_refused(pair: &mut Pair) -> (IkeSaId, Flying) {
 fn begin_again(pair: &mut Pair) -> Option<ApiMisuse> {
     let path = pair.left.engine.sas().next().unwrap().path;
     pair.with(Side::Left, |engine, now| {
-        engine.initiate("gateway", path, now).err()
+        engine.initiate(peer_id("gateway"), path, now).err()
     })
 }
 
@@ -113,7 +113,7 @@ fn the_first_attempt_to_be_answered_wins_and_the_other_ends_without_a_word() {
         pair.settle();
         is_one_tunnel(&pair);
         assert_eq!(pair.left.engine.sas().next().unwrap().id, winner);
-        let attempt = pair.left.engine.attempt("gateway").unwrap();
+        let attempt = pair.left.engine.attempt(peer_id("gateway")).unwrap();
         assert_eq!(attempt.end, Some(End::Up));
         // The other one's request arrives late.
         pair.deliver(&requests[0].1);

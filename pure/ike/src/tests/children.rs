@@ -69,14 +69,14 @@ pub(crate) fn agree(pair: &Pair, names: &[Option<&str>]) -> bool {
 }
 
 pub(crate) fn open(pair: &mut Pair, side: Side) {
-    let peer = pair.host(side).engine.config.peers[0].name.clone();
-    let opened = pair.with(side, |engine, now| engine.open_child(&peer, "voice", now));
+    let peer = pair.host(side).engine.config.peers[0].id;
+    let opened = pair.with(side, |engine, now| engine.open_child(peer, "voice", now));
     assert_eq!(opened, Ok(()));
 }
 
 pub(crate) fn close(pair: &mut Pair, side: Side) {
-    let peer = pair.host(side).engine.config.peers[0].name.clone();
-    let closed = pair.with(side, |engine, now| engine.close_child(&peer, "voice", now));
+    let peer = pair.host(side).engine.config.peers[0].id;
+    let closed = pair.with(side, |engine, now| engine.close_child(peer, "voice", now));
     assert_eq!(closed, Ok(()));
 }
 
@@ -344,7 +344,9 @@ fn letting_a_peer_in_opens_its_children_again() {
     close(&mut pair, Side::Left);
     pair.run_for(Duration::from_secs(10));
     assert!(agree(&pair, &[None]));
-    pair.with(Side::Left, |engine, now| engine.bar("gateway", false, now));
+    pair.with(Side::Left, |engine, now| {
+        engine.bar(peer_id("gateway"), false, now)
+    });
     pair.settle();
     assert!(agree(&pair, &[None, VOICE]));
 }
@@ -355,8 +357,8 @@ fn nothing_can_be_said_of_a_child_that_is_not_configured() {
     for (peer, name) in [("gateway", "video"), ("nobody", "voice")] {
         let said = pair.with(Side::Left, |engine, now| {
             [
-                engine.open_child(peer, name, now),
-                engine.close_child(peer, name, now),
+                engine.open_child(peer_id(peer), name, now),
+                engine.close_child(peer_id(peer), name, now),
             ]
         });
         assert_eq!(said, [Err(crate::UnknownChild); 2]);
@@ -597,10 +599,10 @@ fn children_come_and_go_with_the_configuration_one_by_one() {
     left.peers[0].children = vec![child("video", "10.8.0.2/32", "192.168.8.0/24")];
     right.peers[0].children = vec![child("video", "192.168.8.0/24", "10.8.0.0/24")];
     pair.with(Side::Right, |engine, now| {
-        assert_eq!(engine.reconfigure(right, now), [""; 0]);
+        assert_eq!(engine.reconfigure(right, now), []);
     });
     pair.with(Side::Left, |engine, now| {
-        assert_eq!(engine.reconfigure(left, now), [""; 0]);
+        assert_eq!(engine.reconfigure(left, now), []);
     });
     pair.run_for(Duration::from_secs(5));
     assert!(

@@ -296,7 +296,7 @@ fn a_clone_has_all_but_keys_spis_and_children_of_what_it_came_of() {
         let [old, new] = &sas[..] else {
             panic!("two: {sas:?}");
         };
-        assert_eq!((&old.peer, old.nat, old.ppk), (&new.peer, new.nat, new.ppk));
+        assert_eq!((old.peer, old.nat, old.ppk), (new.peer, new.nat, new.ppk));
         assert_eq!((old.moves, old.addresses), (new.moves, new.addresses));
         assert_eq!((old.windows.theirs, new.windows.theirs), (4, 4));
         assert!(old.addresses.is_some() && new.clones);
@@ -737,7 +737,7 @@ fn whoever_closes_meanwhile_closes_both() {
             }
             pair.with(side, |engine, now| {
                 for peer in ["mobile", "gateway"] {
-                    engine.bar(peer, true, now);
+                    engine.bar(peer_id(peer), true, now);
                 }
                 engine.shutdown(now);
             });

@@ -83,7 +83,7 @@ fn who_leaves_its_address_to_the_system_gets_udp() {
     let ends = ["0.0.0.0:500", "203.0.113.1:500"].map(|end| end.parse().unwrap());
     let path = Path::udp(ends[0], ends[1]);
     let begun = pair.with(Side::Left, |engine, now| {
-        engine.initiate("gateway", path, now)
+        engine.initiate(peer_id("gateway"), path, now)
     });
     begun.unwrap();
     pair.settle();

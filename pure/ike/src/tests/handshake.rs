@@ -207,12 +207,11 @@ fn a_second_attempt_while_one_is_under_way_is_a_misuse() {
     let mut pair = Pair::new(mobile(), gateway());
     pair.initiate(Side::Left);
     let path = pair.sent[0].path.reversed();
-    let initiate = |name: &'static str| {
-        move |engine: &mut crate::Engine, now| engine.initiate(name, path, now)
-    };
-    let again = pair.with(Side::Left, initiate("gateway"));
+    let initiate =
+        |peer: PeerId| move |engine: &mut crate::Engine, now| engine.initiate(peer, path, now);
+    let again = pair.with(Side::Left, initiate(peer_id("gateway")));
     assert_eq!(again, Err(crate::ApiMisuse::AlreadyInitiating));
-    let nobody = pair.with(Side::Left, initiate("nobody"));
+    let nobody = pair.with(Side::Left, initiate(peer_id("nobody")));
     assert_eq!(nobody, Err(crate::ApiMisuse::UnknownPeer));
 }
 

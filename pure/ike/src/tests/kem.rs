@@ -719,8 +719,8 @@ fn an_account_of_the_attempt_names_the_kems_of_both_ends() {
         let mut all = offer.ike.iter().map(ToString::to_string);
         all.any(|transform| transform == "ML_KEM_768")
     };
-    let initiator = pair.left.engine.attempt("gateway").unwrap();
-    let responder = pair.right.engine.attempt("mobile").unwrap();
+    let initiator = pair.left.engine.attempt(peer_id("gateway")).unwrap();
+    let responder = pair.right.engine.attempt(peer_id("mobile")).unwrap();
     for offer in [
         &initiator.ours,
         &initiator.theirs,

@@ -21,7 +21,7 @@ fn license(pair: &mut Pair, side: Side, nodes: &[&str]) {
     let mut config = (*pair.host(side).engine.config).clone();
     zones_of(&mut config).licences = nodes.iter().map(|node| licence(node)).collect();
     let anew = pair.with(side, |engine, now| engine.reconfigure(config, now));
-    assert_eq!(anew, [""; 0], "nothing is made anew");
+    assert_eq!(anew, [], "nothing is made anew");
 }
 
 /// Returns the licences of the newest tunnel, on which both ends agree.

@@ -64,8 +64,8 @@ mod zones;
 use crate::{Addressing, ChildPolicy, Config, Peer, PeerRole, PeerTerms, Stance, ZonePolicy};
 use crypto::Secret;
 use model::{
-    Class, Group, LevelGrant, Licence, MapKind, Mode, Right, Run, Span, Suite, TrafficSelector,
-    ZoneId, ZoneSelector, ZoneSuite,
+    Class, Group, LevelGrant, Licence, MapKind, Mode, PeerId, Right, Run, Span, Suite,
+    TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
 };
 use std::time::Duration;
 use world::Hosts;
@@ -148,7 +148,7 @@ pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
     Peer {
         psk: Some(Secret::new(b"a secret that both ends know".to_vec())),
         terms: terms.into(),
-        ..Peer::new(name, identity, role)
+        ..Peer::new(peer_id(name), identity, role)
     }
 }
 
@@ -173,6 +173,12 @@ pub(crate) fn child(name: &str, local: &str, remote: &str) -> ChildPolicy {
         pfs: true,
         auto: true,
     }
+}
+
+/// Returns the identifier of a peer, which is the same in all tests.
+pub(crate) fn peer_id(name: &str) -> PeerId {
+    let octets = name.bytes().map(u32::from);
+    PeerId(octets.fold(0, |id, octet| id.wrapping_mul(31).wrapping_add(octet)))
 }
 
 /// Returns the configuration of a host with one peer.

@@ -409,7 +409,7 @@ fn who_is_behind_a_nat_does_not_accept_transport_mode() {
     pair.nat = Some(NAT);
     pair.connect();
     let asked = pair.with(Side::Right, |engine, now| {
-        engine.open_child("mobile", "direct", now)
+        engine.open_child(peer_id("mobile"), "direct", now)
     });
     assert_eq!(asked, Ok(()));
     pair.settle();

@@ -439,7 +439,7 @@ fn an_initiator_may_begin_on_the_shared_port() {
         "203.0.113.1:4500".parse().unwrap(),
     );
     pair.with(Side::Left, |engine, now| {
-        engine.initiate("gateway", path, now)
+        engine.initiate(peer_id("gateway"), path, now)
     })
     .unwrap();
     pair.run_for(Duration::from_secs(1));

@@ -6,7 +6,7 @@
 use super::trace::{Cause, Trace};
 use crate::{Config, DownReason, DropReason, Engine, Event, SaState};
 use crypto::{Rng, Secret};
-use model::{BesideSa, ChildSa, Grant, IkeSaId, Instant, Path};
+use model::{BesideSa, ChildSa, Grant, IkeSaId, Instant, Path, PeerId};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -30,8 +30,8 @@ impl Side {
 
 pub(crate) struct Host {
     pub(crate) engine: Engine,
-    /// Name of the host's first peer.
-    peer: String,
+    /// The host's first peer.
+    peer: PeerId,
     pub(crate) events: Vec<Event>,
     /// Refusal code for all grants that arrive, if the host cannot use them.
     pub(crate) unusable: Option<RefusalCode>,
@@ -158,8 +158,8 @@ impl Pair {
         };
         let socket = |ip| SocketAddr::new(ip, crate::PORT);
         let path = Path::udp(socket(from), socket(to));
-        let name = self.host(side).peer.clone();
-        self.with(side, |engine, now| engine.initiate(&name, path, now))
+        let peer = self.host(side).peer;
+        self.with(side, |engine, now| engine.initiate(peer, path, now))
             .unwrap()
     }
 
@@ -359,7 +359,7 @@ impl Drop for Pair {
 impl Host {
     pub(crate) fn seeded(config: Config, seed: u8, number: u8) -> Self {
         Self {
-            peer: config.peers[0].name.clone(),
+            peer: config.peers[0].id,
             engine: Engine::new(
                 config,
                 [seed.wrapping_mul(3).wrapping_add(number); 32],

@@ -340,10 +340,10 @@ fn an_account_of_the_attempt_names_the_ppks_of_both_ends() {
     let mut pair = between(required(), required());
     pair.connect();
     let named = Some(NAME.to_owned());
-    let initiator = pair.left.engine.attempt("gateway").unwrap();
+    let initiator = pair.left.engine.attempt(peer_id("gateway")).unwrap();
     assert_eq!(initiator.ours.ppk, named);
     assert_eq!(initiator.theirs.ppk.as_deref(), Some(""), "it took ours");
-    let responder = pair.right.engine.attempt("mobile").unwrap();
+    let responder = pair.right.engine.attempt(peer_id("mobile")).unwrap();
     assert_eq!(
         (&responder.ours.ppk, &responder.theirs.ppk),
         (&named, &named)
@@ -351,6 +351,6 @@ fn an_account_of_the_attempt_names_the_ppks_of_both_ends() {
     assert_eq!(responder.end, Some(End::Up));
     let mut pair = between(required(), ppk(NAME, 8, true));
     pair.connect();
-    let refused = pair.right.engine.attempt("mobile").unwrap();
+    let refused = pair.right.engine.attempt(peer_id("mobile")).unwrap();
     assert_eq!(refused.theirs.ppk, named);
 }

@@ -311,7 +311,7 @@ fn a_peer_that_is_closed_meanwhile_is_closed_with_both_sas() {
             }
             pair.with(side, |engine, now| {
                 for peer in ["mobile", "gateway"] {
-                    engine.bar(peer, true, now);
+                    engine.bar(peer_id(peer), true, now);
                 }
                 engine.shutdown(now);
             });

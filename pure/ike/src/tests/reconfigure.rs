@@ -21,14 +21,14 @@ fn connected() -> Pair {
 }
 
 /// Changes the gateway's configuration; returns the peers whose terms changed.
-fn change(pair: &mut Pair, change: impl FnOnce(&mut Config)) -> Vec<String> {
+fn change(pair: &mut Pair, change: impl FnOnce(&mut Config)) -> Vec<PeerId> {
     let mut config = among_others();
     change(&mut config);
     pair.with(Side::Right, |engine, now| engine.reconfigure(config, now))
 }
 
 /// Returns the peer of the gateway's only SA.
-fn owner(pair: &Pair) -> Option<String> {
+fn owner(pair: &Pair) -> Option<PeerId> {
     let mut sas = pair.right.engine.sas();
     sas.next().and_then(|sa| sa.peer)
 }
@@ -40,16 +40,16 @@ fn an_sa_stays_with_its_peer_however_the_others_move() {
         |config| drop(config.peers.remove(0)),
         |config| drop(config.peers.pop()),
         |config| config.peers.swap(0, 1),
-        |config| config.peers[0].name = "renamed".to_owned(),
+        |config| config.peers[0].id = peer_id("renamed"),
     ];
     for shuffle in moves {
         let mut pair = connected();
         let before = pair.right.picture();
         let datagrams = pair.sent.len();
-        assert_eq!(change(&mut pair, shuffle), [""; 0]);
+        assert_eq!(change(&mut pair, shuffle), []);
         assert_eq!(pair.right.picture(), before);
         assert_eq!(pair.sent.len(), datagrams, "nobody was told anything");
-        assert_eq!(owner(&pair).as_deref(), Some("mobile"));
+        assert_eq!(owner(&pair), Some(peer_id("mobile")));
         assert!(fit(pair.left.child(), pair.right.child()));
     }
 }
@@ -58,17 +58,17 @@ fn an_sa_stays_with_its_peer_however_the_others_move() {
 fn a_peer_that_is_removed_or_renamed_goes_in_an_orderly_way_and_leaves_its_sa_to_nobody() {
     let removals: [fn(&mut Config); 2] = [
         |config| drop(config.peers.remove(1)),
-        |config| config.peers[1].name = "renamed".to_owned(),
+        |config| config.peers[1].id = peer_id("renamed"),
     ];
     for remove in removals {
         let mut pair = connected();
-        assert_eq!(change(&mut pair, remove), [""; 0]);
+        assert_eq!(change(&mut pair, remove), []);
         assert!(pair.right.children().is_empty());
-        assert_eq!(owner(&pair).as_deref(), Some("mobile"));
+        assert_eq!(owner(&pair), Some(peer_id("mobile")));
         pair.settle();
         assert_eq!(pair.right.down_reasons(), [&DownReason::Removed]);
         assert_eq!(pair.left.down_reasons(), [&DownReason::ClosedByPeer]);
-        let down = |event: &Event| matches!(event, Event::IkeDown { peer, .. } if peer == "mobile");
+        let down = |event: &Event| matches!(event, Event::IkeDown { peer, .. } if *peer == peer_id("mobile"));
         assert!(pair.right.events.iter().any(down));
     }
 }
@@ -112,7 +112,7 @@ fn whatever_was_agreed_makes_an_sa_outdated_when_it_changes() {
     for (what, outdate) in changes {
         let mut pair = connected();
         let changed = change(&mut pair, outdate);
-        assert!(changed.contains(&"mobile".to_owned()), "{what}");
+        assert!(changed.contains(&peer_id("mobile")), "{what}");
         pair.settle();
         assert_eq!(
             pair.right.down_reasons(),
@@ -150,7 +150,7 @@ fn a_new_secret_is_the_only_one_that_opens_the_door_again() {
 fn liveness_changes_in_place_and_at_once() {
     let mut pair = connected();
     let quiet = Duration::from_secs(3);
-    assert_eq!(change(&mut pair, |c| c.peers[1].liveness = quiet), [""; 0]);
+    assert_eq!(change(&mut pair, |c| c.peers[1].liveness = quiet), []);
     let datagrams = pair.sent.len();
     pair.run_for(Duration::from_secs(2));
     assert_eq!(pair.sent.len(), datagrams);
@@ -181,7 +181,7 @@ fn an_initiator_between_its_two_requests_is_held_to_the_new_terms() {
     pair.initiate(Side::Left);
     assert!(pair.deliver_next() && pair.deliver_next());
     let mut config = gateway();
-    config.peers[0].name = "stranger".to_owned();
+    config.peers[0].id = peer_id("stranger");
     config.peers[0].identity = "stranger.example.net".parse().unwrap();
     pair.with(Side::Right, |engine, now| engine.reconfigure(config, now));
     pair.settle();

@@ -61,8 +61,8 @@ fn a_peer_that_was_taken_down_is_refused_until_it_is_let_in_and_told_so() {
     let licensed = (distribute::gateway_of_node(), distribute::node());
     for (left, right) in [(mobile(), gateway()), licensed] {
         let mut pair = Pair::new(left, right);
-        let name = pair.right.engine.config.peers[0].name.clone();
-        pair.with(Side::Right, |engine, now| engine.bar(&name, true, now));
+        let peer = pair.right.engine.config.peers[0].id;
+        pair.with(Side::Right, |engine, now| engine.bar(peer, true, now));
         pair.initiate(Side::Left);
         pair.run_for(Duration::from_secs(600));
         assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
@@ -71,7 +71,7 @@ fn a_peer_that_was_taken_down_is_refused_until_it_is_let_in_and_told_so() {
         assert!(why.contains("TEMPORARY_FAILURE"), "{why}");
         assert!(pair.right.refusals()[0].contains("taken down here"));
         assert_eq!(pair.right.engine.counters().refused, 1);
-        pair.with(Side::Right, |engine, now| engine.bar(&name, false, now));
+        pair.with(Side::Right, |engine, now| engine.bar(peer, false, now));
         pair.connect();
         assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     }
@@ -82,7 +82,7 @@ fn a_peer_that_was_taken_down_is_refused_until_it_is_let_in_and_told_so() {
 fn a_peer_without_a_child_gets_no_ike_sa_with_a_suite_that_is_not_its_own() {
     let (mut left, mut right) = (distribute::gateway_of_node(), distribute::node());
     let mut other = right.peers[0].clone();
-    (other.name, other.identity) = ("other".to_owned(), "other.example.net".parse().unwrap());
+    (other.id, other.identity) = (peer_id("other"), "other.example.net".parse().unwrap());
     other.suites = vec![Suite::Aes256Gcm16];
     left.peers[0].suites = other.suites.clone();
     right.peers[0].suites = vec![Suite::Aes128Gcm16];

@@ -47,7 +47,7 @@ fn connected() -> Pair {
 fn reload(pair: &mut Pair, lists: &[&str], revocation: Revocation) {
     let config = right(lists, revocation);
     let anew = pair.with(Side::Right, |engine, now| engine.reconfigure(config, now));
-    assert_eq!(anew, [""; 0]);
+    assert_eq!(anew, []);
 }
 
 /// Returns the reason why the gateway's only IKE SA is down.

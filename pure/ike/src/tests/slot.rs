@@ -41,7 +41,7 @@ fn open_shared(pair: &mut Pair, nodes: &[&str]) -> String {
     let nodes: Vec<model::Identity> = nodes.iter().map(|node| node.parse().unwrap()).collect();
     let slot = name(&nodes);
     let opened = pair.with(Side::Right, |engine, now| {
-        engine.open_child("mobile", &slot, now)
+        engine.open_child(peer_id("mobile"), &slot, now)
     });
     assert_eq!(opened, Ok(()));
     pair.settle();
@@ -66,7 +66,7 @@ pub(crate) fn connected(mobile: &[&str], gateway: &[&str]) -> Pair {
 /// Opens a node's slot from the gateway.
 pub(crate) fn open(pair: &mut Pair, node: &str) {
     let opened = pair.with(Side::Right, |engine, now| {
-        engine.open_child("mobile", &slot_of(node), now)
+        engine.open_child(peer_id("mobile"), &slot_of(node), now)
     });
     assert_eq!(opened, Ok(()));
     pair.settle();
@@ -74,7 +74,7 @@ pub(crate) fn open(pair: &mut Pair, node: &str) {
 
 pub(crate) fn close(pair: &mut Pair, node: &str) {
     let closed = pair.with(Side::Right, |engine, now| {
-        engine.close_child("mobile", &slot_of(node), now)
+        engine.close_child(peer_id("mobile"), &slot_of(node), now)
     });
     assert_eq!(closed, Ok(()));
     pair.run_for(Duration::from_secs(10));
@@ -104,19 +104,19 @@ fn a_slot_that_is_released_may_be_made_by_the_other_end() {
     };
     let asked = |pair: &mut Pair| {
         pair.with(Side::Left, |engine, now| {
-            engine.open_child("gateway", &slot_of(A), now)
+            engine.open_child(peer_id("gateway"), &slot_of(A), now)
         })
     };
     open(&mut pair, A);
     released(&mut pair, |engine, slot, now| {
-        engine.release_child("mobile", slot, now).unwrap();
+        engine.release_child(peer_id("mobile"), slot, now).unwrap();
     });
     assert_eq!(asked(&mut pair), Ok(()));
     pair.settle();
     assert!(agree(&pair, &[None, Some(&slot_of(A))]));
     // Control: a slot that is closed is refused.
     released(&mut pair, |engine, slot, now| {
-        engine.close_child("mobile", slot, now).unwrap();
+        engine.close_child(peer_id("mobile"), slot, now).unwrap();
     });
 }
 
@@ -125,8 +125,12 @@ fn a_slot_that_is_released_may_be_made_by_the_other_end() {
 fn a_slot_that_is_released_while_it_is_asked_for_does_not_stay() {
     let mut pair = connected(&[A], &[A]);
     pair.with(Side::Right, |engine, now| {
-        engine.open_child("mobile", &slot_of(A), now).unwrap();
-        engine.release_child("mobile", &slot_of(A), now).unwrap();
+        engine
+            .open_child(peer_id("mobile"), &slot_of(A), now)
+            .unwrap();
+        engine
+            .release_child(peer_id("mobile"), &slot_of(A), now)
+            .unwrap();
     });
     pair.run_for(Duration::from_secs(100));
     assert!(agree(&pair, &[None]));

@@ -61,7 +61,7 @@ fn suites_without_a_common_one_are_told_at_both_ends() {
     let mut pair = with_suites(&[CBC], &[Suite::Aes256Cbc(Sha2::Sha256)]);
     pair.connect();
     assert!(pair.right.refusals()[0].contains("aes256-sha256"));
-    let ours = &pair.left.engine.attempt("gateway").unwrap().ours;
+    let ours = &pair.left.engine.attempt(peer_id("gateway")).unwrap().ours;
     let theirs = &pair.right.engine.stranger().unwrap().theirs;
     assert_eq!(ours.ike, theirs.ike);
     let hmacs = |kind: TransformType| kind == TransformType::INTEG;

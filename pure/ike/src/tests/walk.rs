@@ -166,10 +166,10 @@ impl Walk {
     /// Opens or closes the additional child, as an operator would.
     fn open_or_close(&mut self, side: Side) {
         let open = self.chance(2) == 0;
-        let peer = self.pair.host(side).engine.config.peers[0].name.clone();
+        let peer = self.pair.host(side).engine.config.peers[0].id;
         let said = self.pair.with(side, |engine, now| match open {
-            true => engine.open_child(&peer, "voice", now),
-            false => engine.close_child(&peer, "voice", now),
+            true => engine.open_child(peer, "voice", now),
+            false => engine.close_child(peer, "voice", now),
         });
         said.expect("it is configured");
     }
@@ -182,7 +182,7 @@ impl Walk {
         let mut config = (*self.pair.host(side).engine.config).clone();
         zones_of(&mut config).licences = nodes.map(|(node, _)| licence(node)).collect();
         let reconfigure = |engine: &mut Engine, now| engine.reconfigure(config, now);
-        assert_eq!(self.pair.with(side, reconfigure), [""; 0]);
+        assert_eq!(self.pair.with(side, reconfigure), []);
     }
 
     /// Returns true if the newest child has the licences that both ends have.
@@ -270,7 +270,7 @@ impl Walk {
         self.pair.hop = self.pair.hop.healed();
         for (side, peer) in [(Side::Left, "gateway"), (Side::Right, "mobile")] {
             self.pair
-                .with(side, |engine, now| engine.bar(peer, false, now));
+                .with(side, |engine, now| engine.bar(peer_id(peer), false, now));
         }
         for _ in 0..6 {
             self.pair.run_for(Duration::from_secs(200));

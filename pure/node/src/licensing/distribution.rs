@@ -17,7 +17,9 @@ use crate::{Cause, Ending, Event};
 use crypto::Secret;
 use esp::Command;
 use ike::is_slot;
-use model::{ChildSa, ChildSaId, CsaId, Deadline, Grant, Identity, IkeSaId, Instant, Licence};
+use model::{
+    ChildSa, ChildSaId, CsaId, Deadline, Grant, Identity, IkeSaId, Instant, Licence, PeerId,
+};
 use std::time::Duration;
 
 /// The composite SAs of this endpoint, and the grants that are sent.
@@ -33,8 +35,8 @@ pub(crate) struct Distribution {
 
 /// A grant that waits for its record.
 struct Unrecorded {
-    /// Name of the node.
-    name: String,
+    /// The node.
+    peer: PeerId,
     /// IKE SA to send the grant on.
     sa: IkeSaId,
     grant: Grant<Secret>,
@@ -68,7 +70,7 @@ impl Distribution {
         child: &ChildSa<Secret>,
         onward: Vec<Licence>,
         old: Option<ChildSaId>,
-        nodes: &[(String, Identity)],
+        nodes: &[(PeerId, Identity)],
         turn: &mut Turn<'_>,
     ) {
         let now = turn.now;
@@ -81,7 +83,7 @@ impl Distribution {
         let Some(csa) = agreed.filter(|csa| !csa.agreement.licences.is_empty()) else {
             return;
         };
-        let peer = turn.ike.peer(&child.peer);
+        let peer = turn.ike.peer(child.peer);
         let lifetime = peer.map_or_else(Default::default, |peer| {
             let mut beside = peer.children.iter();
             let own = beside.find(|policy| child.name.as_ref() == Some(&policy.name));
@@ -108,11 +110,11 @@ impl Distribution {
     }
 
     /// Sends a licensed node all grants that it is owed, if its IKE SA is up.
-    pub fn distribute(&mut self, name: &str, tunnels: &Tunnels, turn: &mut Turn<'_>) {
-        let Some(sa) = tunnels.established(name) else {
+    pub fn distribute(&mut self, node: PeerId, tunnels: &Tunnels, turn: &mut Turn<'_>) {
+        let Some(sa) = tunnels.established(node) else {
             return;
         };
-        for due in self.grants.take_pending(name, sa, self.lifetime, turn.now) {
+        for due in self.grants.take_pending(node, sa, self.lifetime, turn.now) {
             if !self.recording {
                 turn.add(IkeCommand::Distribute(sa, Box::new(due.grant)));
                 continue;
@@ -125,7 +127,7 @@ impl Distribution {
                 grant: due.grant.grant,
             });
             self.unrecorded.push(Unrecorded {
-                name: name.to_owned(),
+                peer: node,
                 sa,
                 grant: due.grant,
             });
@@ -137,7 +139,7 @@ impl Distribution {
         self.recording = on;
         self.grants.owe_withheld(turn.now);
         for node in turn.ike.licensed() {
-            self.distribute(&node.name, tunnels, turn);
+            self.distribute(node.id, tunnels, turn);
         }
     }
 
@@ -154,11 +156,11 @@ impl Distribution {
         let Some(index) = self.unrecorded.iter().position(asked) else {
             return;
         };
-        let Unrecorded { name, sa, grant } = self.unrecorded.remove(index);
+        let Unrecorded { peer, sa, grant } = self.unrecorded.remove(index);
         match recorded {
-            _ if !self.grants.is_due(csa, &name, sa) => {}
+            _ if !self.grants.is_due(csa, peer, sa) => {}
             Ok(()) => turn.add(IkeCommand::Distribute(sa, Box::new(grant))),
-            Err(why) => self.grants.withhold(&name, csa, why.into(), turn.now),
+            Err(why) => self.grants.withhold(peer, csa, why.into(), turn.now),
         }
     }
 
@@ -171,8 +173,8 @@ impl Distribution {
         refusal: Option<Cause>,
         turn: &mut Turn<'_>,
     ) {
-        let Some(name) = turn.name(sa) else { return };
-        let answered = self.grants.answered(&name, csa, refusal.clone(), turn.now);
+        let Some(peer) = turn.peer(sa) else { return };
+        let answered = self.grants.answered(peer, csa, refusal.clone(), turn.now);
         let Some((csa, node)) = answered else {
             return;
         };
@@ -190,8 +192,8 @@ impl Distribution {
     /// Handles a notification that a licensed node has discarded a grant. The notification does not
     /// prove that the node cannot read any more.
     pub fn given_back(&mut self, sa: IkeSaId, csa: CsaId, turn: &mut Turn<'_>) {
-        let name = turn.name(sa);
-        if name.is_some_and(|name| self.grants.is_held(&name, csa)) {
+        let peer = turn.peer(sa);
+        if peer.is_some_and(|peer| self.grants.is_held(peer, csa)) {
             let why = "the node discarded the keys, as their lifetime was over there".to_owned();
             self.answered(sa, csa, Some(why.into()), turn);
         }
@@ -210,7 +212,7 @@ impl Distribution {
     }
 
     /// Sends everything that was sent on an IKE SA again, on the one that has its place.
-    pub fn go_by(&mut self, old: IkeSaId, node: &str, tunnels: &Tunnels, turn: &mut Turn<'_>) {
+    pub fn go_by(&mut self, old: IkeSaId, node: PeerId, tunnels: &Tunnels, turn: &mut Turn<'_>) {
         self.grants.node_lost(old, turn.now);
         self.distribute(node, tunnels, turn);
     }
@@ -219,40 +221,40 @@ impl Distribution {
     pub fn choose(
         &mut self,
         child: ChildSaId,
-        chosen: &[(String, &Identity)],
+        chosen: &[(PeerId, &Identity)],
         most: usize,
         now: Instant,
-    ) -> Option<Vec<String>> {
+    ) -> Option<Vec<PeerId>> {
         self.grants.choose(child, chosen, most, now)
     }
 
     /// Removes licensed nodes that are no longer configured. Returns the child SAs whose keys they
     /// may hold.
-    pub fn dismiss(&mut self, name: &str, node: &Identity) -> Vec<ChildSaId> {
-        self.grants.dismiss(name, node)
+    pub fn dismiss(&mut self, peer: PeerId, node: &Identity) -> Vec<ChildSaId> {
+        self.grants.dismiss(peer, node)
     }
 
     /// Adds a licensed node: see [`Grants::admit`].
     pub fn admit(
         &mut self,
-        name: &str,
+        peer: PeerId,
         node: &Identity,
-        is_given: impl Fn(&str, Option<&str>) -> bool,
+        is_given: impl Fn(PeerId, Option<&str>) -> bool,
         now: Instant,
     ) {
-        self.grants.admit(name, node, is_given, now);
+        self.grants.admit(peer, node, is_given, now);
     }
 
     /// Updates the licences of nodes that may fetch keys from other nodes: see
     /// [`Grants::set_onward`].
     pub fn relicense_onward(
         &mut self,
-        onward: impl Fn(&str, Option<&str>) -> Vec<Licence>,
+        onward: impl Fn(PeerId, Option<&str>) -> Vec<Licence>,
         tunnels: &Tunnels,
         turn: &mut Turn<'_>,
     ) {
-        for name in self.grants.set_onward(onward, turn.now) {
-            self.distribute(&name, tunnels, turn);
+        for node in self.grants.set_onward(onward, turn.now) {
+            self.distribute(node, tunnels, turn);
         }
     }
 
@@ -273,7 +275,7 @@ impl Distribution {
         turn: &mut Turn<'_>,
     ) {
         let csa = self.grants.of(child);
-        let allowed = csa.map(|csa| licences(&csa.peer, csa.child.as_deref(), turn.ike));
+        let allowed = csa.map(|csa| licences(csa.peer, csa.child.as_deref(), turn.ike));
         self.limit_to(child, &allowed.unwrap_or_default(), why, tunnels, turn);
     }
 
@@ -284,7 +286,7 @@ impl Distribution {
             return;
         };
         let allowed = csa.agreement.licences.clone();
-        let others = tunnels.children().of_peer(&csa.peer);
+        let others = tunnels.children().of_peer(csa.peer);
         let is_beside = |other: &ChildSaId| {
             let other = self.grants.of(*other);
             other.is_some_and(|other| other.is_beside(csa))
@@ -313,7 +315,7 @@ impl Distribution {
         turn.add(Command::MakeOpaque(child));
         if self.grants.is_closed(child) {
             turn.add(Command::Retire(child));
-            turn.check(&gone.sa.peer);
+            turn.check(gone.sa.peer);
         }
         take_back(gone, why, tunnels, turn);
     }
@@ -322,8 +324,8 @@ impl Distribution {
 
     /// Renews the grants that are due.
     pub fn handle_timeout(&mut self, tunnels: &Tunnels, turn: &mut Turn<'_>) {
-        for name in self.grants.renew(self.lifetime, turn.now) {
-            self.distribute(&name, tunnels, turn);
+        for node in self.grants.renew(self.lifetime, turn.now) {
+            self.distribute(node, tunnels, turn);
         }
     }
 
@@ -339,8 +341,8 @@ impl Distribution {
 
 /// Notifies licensed nodes, and reports events, that licences ended.
 fn take_back(gone: Gone, why: &Ending, tunnels: &Tunnels, turn: &mut Turn<'_>) {
-    for name in gone.told {
-        if let Some(sa) = tunnels.established(&name) {
+    for node in gone.told {
+        if let Some(sa) = tunnels.established(node) {
             turn.add(IkeCommand::Revoke(sa, gone.sa.csa));
         }
     }
@@ -355,7 +357,7 @@ fn take_back(gone: Gone, why: &Ending, tunnels: &Tunnels, turn: &mut Turn<'_>) {
 }
 
 /// Returns the configured licences of a peer's child SA.
-pub(crate) fn licences(peer: &str, child: Option<&str>, ike: &ike::Engine) -> Vec<Licence> {
+pub(crate) fn licences(peer: PeerId, child: Option<&str>, ike: &ike::Engine) -> Vec<Licence> {
     let Some(peer) = ike.peer(peer) else {
         return Vec::new();
     };
@@ -368,7 +370,7 @@ pub(crate) fn licences(peer: &str, child: Option<&str>, ike: &ike::Engine) -> Ve
 }
 
 /// Reports the licences of ours that a peer does not accept.
-pub(crate) fn report_not_licensed(peer: &str, why: &ike::Refusal, turn: &mut Turn<'_>) {
+pub(crate) fn report_not_licensed(peer: PeerId, why: &ike::Refusal, turn: &mut Turn<'_>) {
     let Some(peer) = turn.ike.peer(peer) else {
         return;
     };
@@ -385,7 +387,7 @@ pub(crate) fn report_not_licensed(peer: &str, why: &ike::Refusal, turn: &mut Tur
         let zone = place.and_then(|place| zones.zones.get(place));
         if let Some((zone, ..)) = zone {
             turn.add(Event::NotLicensed {
-                peer: peer.name.clone(),
+                peer: peer.id,
                 licence: licence.clone(),
                 zone: *zone,
                 why: why.clone().into(),

@@ -17,7 +17,7 @@ use crypto::{Rng, Secret};
 use ike::{slot_name, token_key};
 use model::{
     BesideSa, ChildSa, ChildSaId, CsaId, Deadline, Grant, GrantHalf, Half, Identity, IkeSaId,
-    Instant, Keys, Licence, Onward, Right, Spi, Zone, ZoneAgreement, ZoneId,
+    Instant, Keys, Licence, Onward, PeerId, Right, Spi, Zone, ZoneAgreement, ZoneId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -51,8 +51,8 @@ pub(crate) struct Grants {
 /// State of a node that is looked up.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Entry {
-    /// The node of this name is owed a grant.
-    Owed(String),
+    /// This node is owed a grant.
+    Owed(PeerId),
     /// The last grant was sent on this IKE SA.
     SentOn(IkeSaId),
     /// The grant is held since this time.
@@ -64,7 +64,7 @@ pub(crate) struct Csa {
     pub id: CsaId,
     /// Identifier of the first SA of the line. A rekey adds a composite SA to the same line.
     line: CsaId,
-    pub peer: String,
+    pub peer: PeerId,
     pub child: Option<String>,
     pub agreement: ZoneAgreement,
     pub inbound: Half<Secret>,
@@ -89,8 +89,8 @@ pub(crate) struct Csa {
 
 /// A node that is owed or holds a grant.
 pub(crate) struct Holder {
-    /// Name of the node's table.
-    pub name: String,
+    /// The node as a peer.
+    pub peer: PeerId,
     pub node: Identity,
     pub state: GrantState,
     /// IKE SA on which the grant was sent.
@@ -116,16 +116,16 @@ pub(crate) struct Due {
 /// Licences that ended, all of one composite SA.
 pub(crate) struct Gone {
     pub sa: Composite,
-    /// Names of the nodes to notify, because they may hold keys.
-    pub told: Vec<String>,
+    /// The nodes to notify, because they may hold keys.
+    pub told: Vec<PeerId>,
     /// Every node that lost a licence, and true if it may hold keys that we sent.
     pub licensed: Vec<(Identity, bool)>,
 }
 
 impl Holder {
-    fn new(name: &str, node: &Identity, now: Instant) -> Self {
+    fn new(peer: PeerId, node: &Identity, now: Instant) -> Self {
         Self {
-            name: name.to_owned(),
+            peer,
             node: node.clone(),
             state: GrantState::Pending,
             sa: None,
@@ -148,7 +148,7 @@ impl Holder {
 
     fn entries(&self) -> impl Iterator<Item = Entry> {
         let state = match self.state {
-            GrantState::Pending => Some(Entry::Owed(self.name.clone())),
+            GrantState::Pending => Some(Entry::Owed(self.peer)),
             GrantState::Held => Some(Entry::Held(self.since)),
             GrantState::Sent | GrantState::Refused => None,
         };
@@ -169,7 +169,7 @@ impl Csa {
     pub fn name(&self) -> Composite {
         Composite {
             csa: self.id,
-            peer: self.peer.clone(),
+            peer: self.peer,
             child: self.child.clone(),
             inbound: self.inbound.spi,
             outbound: self.outbound.spi,
@@ -178,7 +178,7 @@ impl Csa {
 
     /// Returns true if both SAs are for the same traffic of the same peer.
     pub fn is_beside(&self, other: &Self) -> bool {
-        (&self.peer, &self.child) == (&other.peer, &other.child) && self.id != other.id
+        (self.peer, &self.child) == (other.peer, &other.child) && self.id != other.id
     }
 
     /// Returns the consequences of removing all licences of `nodes`.
@@ -192,7 +192,7 @@ impl Csa {
         let told = self.holders.iter().filter(concerned).filter(told);
         Gone {
             sa: self.name(),
-            told: told.map(|holder| holder.name.clone()).collect(),
+            told: told.map(|holder| holder.peer).collect(),
             licensed: nodes
                 .iter()
                 .map(|node| (node.clone(), holds(node)))
@@ -203,10 +203,10 @@ impl Csa {
     /// Carries out [`Grants::choose`].
     fn choose(
         &mut self,
-        chosen: &[(String, &Identity)],
+        chosen: &[(PeerId, &Identity)],
         most: usize,
         now: Instant,
-    ) -> Option<Vec<String>> {
+    ) -> Option<Vec<PeerId>> {
         let is_chosen = |node: &Identity| chosen.iter().any(|(_, chosen)| *chosen == node);
         self.holders
             .retain(|holder| holder.may_read() || is_chosen(&holder.node));
@@ -215,11 +215,11 @@ impl Csa {
             return None;
         }
         let mut owed = Vec::new();
-        for (name, node) in chosen {
+        for (peer, node) in chosen {
             let has = self.holders.iter().any(|holder| holder.node == **node);
             if !has && self.licences(node).next().is_some() {
-                self.holders.push(Holder::new(name, node, now));
-                owed.push(name.clone());
+                self.holders.push(Holder::new(*peer, node, now));
+                owed.push(*peer);
             }
         }
         Some(owed)
@@ -244,12 +244,12 @@ impl Csa {
     /// Takes out the pending grant of a node, to be sent on its IKE SA.
     fn take_pending(
         &mut self,
-        name: &str,
+        peer: PeerId,
         sa: IkeSaId,
         lifetime: Duration,
         now: Instant,
     ) -> Option<Due> {
-        let pending = |holder: &Holder| holder.name == name && holder.state == GrantState::Pending;
+        let pending = |holder: &Holder| holder.peer == peer && holder.state == GrantState::Pending;
         let index = self.holders.iter().position(pending)?;
         let node = self.holders[index].node.clone();
         let grant = self.grant(&node, lifetime);
@@ -357,13 +357,13 @@ impl Grants {
 
     /// Enters a composite SA, which may replace an `old` one. `onward` lists the licences of nodes
     /// that may fetch keys from the slot's node. `nodes` are its licensed nodes that may receive
-    /// keys now, by name and identity.
+    /// keys now, as peers and by identity.
     pub fn enter(
         &mut self,
         child: &ChildSa<Secret>,
         onward: Vec<Licence>,
         old: Option<ChildSaId>,
-        nodes: &[(String, Identity)],
+        nodes: &[(PeerId, Identity)],
         rng: &mut Rng,
         now: Instant,
     ) {
@@ -377,7 +377,7 @@ impl Grants {
         let csa = Csa {
             id,
             line: old.map_or(id, |old| old.line),
-            peer: child.peer.clone(),
+            peer: child.peer,
             child: child.name.clone(),
             agreement: agreement.clone(),
             inbound: child.inbound.clone(),
@@ -385,7 +385,7 @@ impl Grants {
             opaque: child.opaque.as_ref().map(spis),
             integrity: child.integrity.as_ref().map(spis),
             holders: holders
-                .map(|(name, node)| Holder::new(name, node, now))
+                .map(|(peer, node)| Holder::new(*peer, node, now))
                 .collect(),
             given: BTreeSet::new(),
             tokens: child.tokens.clone(),
@@ -409,50 +409,50 @@ impl Grants {
     }
 
     /// Returns true if every awaited node has accepted or refused its grant. `is_awaited` takes the
-    /// name of the peer and the identity of the node. Returns `None` if no node is owed a grant
+    /// peer and the identity of the node. Returns `None` if no node is owed a grant
     /// here: any licences are then for the other endpoint to serve.
     pub fn settled(
         &self,
         child: ChildSaId,
-        is_awaited: impl Fn(&str, &Identity) -> bool,
+        is_awaited: impl Fn(PeerId, &Identity) -> bool,
     ) -> Option<bool> {
         let csa = self.all.get(&child)?;
         let settled = |holder: &Holder| {
             let answered = matches!(holder.state, GrantState::Held | GrantState::Refused);
-            answered || !is_awaited(&csa.peer, &holder.node)
+            answered || !is_awaited(csa.peer, &holder.node)
         };
         (!csa.holders.is_empty()).then(|| csa.holders.iter().all(settled))
     }
 
     /// Schedules grants for a new licensed node, for every composite SA that licenses the node and
-    /// may be given to it now. `is_given` takes the names of the peer and the child.
+    /// may be given to it now. `is_given` takes the peer and the name of the child.
     pub fn admit(
         &mut self,
-        name: &str,
+        peer: PeerId,
         node: &Identity,
-        is_given: impl Fn(&str, Option<&str>) -> bool,
+        is_given: impl Fn(PeerId, Option<&str>) -> bool,
         now: Instant,
     ) {
         self.change_all(|_, csa| {
             let is_licensed = csa.licences(node).next().is_some();
-            if is_licensed && is_given(&csa.peer, csa.child.as_deref()) {
-                csa.holders.push(Holder::new(name, node, now));
+            if is_licensed && is_given(csa.peer, csa.child.as_deref()) {
+                csa.holders.push(Holder::new(peer, node, now));
             }
         });
     }
 
-    /// Selects the nodes that receive the keys of a shared slot, by name and identity. Returns the
-    /// names of the nodes that are owed a grant since this call. A node that never received the
+    /// Selects the nodes that receive the keys of a shared slot, as peers and by identity. Returns
+    /// the nodes that are owed a grant since this call. A node that never received the
     /// keys and is not selected is no longer owed them. Returns `None` if more than `most` nodes
     /// would have received the keys: no further node is then owed a grant, and only a rekey can
     /// serve the selected nodes.
     pub fn choose(
         &mut self,
         child: ChildSaId,
-        chosen: &[(String, &Identity)],
+        chosen: &[(PeerId, &Identity)],
         most: usize,
         now: Instant,
-    ) -> Option<Vec<String>> {
+    ) -> Option<Vec<PeerId>> {
         let owed = self.change(child, |csa| csa.choose(chosen, most, now));
         owed.unwrap_or_else(|| Some(Vec::new()))
     }
@@ -463,24 +463,24 @@ impl Grants {
         holders.iter().any(|holder| holder.node == *node)
     }
 
-    /// Updates the licences of nodes that may fetch keys from other nodes. `onward` takes the names
-    /// of the peer and the child. Returns the names of the nodes that are owed a new grant because
-    /// their old one differs.
+    /// Updates the licences of nodes that may fetch keys from other nodes. `onward` takes the peer
+    /// and the name of the child. Returns the nodes that are owed a new grant because their old one
+    /// differs.
     pub fn set_onward(
         &mut self,
-        onward: impl Fn(&str, Option<&str>) -> Vec<Licence>,
+        onward: impl Fn(PeerId, Option<&str>) -> Vec<Licence>,
         now: Instant,
-    ) -> Vec<String> {
+    ) -> Vec<PeerId> {
         let mut told = Vec::new();
         self.change_all(|_, csa| {
-            let onward = onward(&csa.peer, csa.child.as_deref());
+            let onward = onward(csa.peer, csa.child.as_deref());
             if std::mem::replace(&mut csa.onward, onward) == csa.onward {
                 return;
             }
             let holders = csa.holders.iter_mut();
             for holder in holders.filter(|holder| holder.may_read()) {
                 holder.owe(now);
-                told.push(holder.name.clone());
+                told.push(holder.peer);
             }
         });
         told
@@ -488,13 +488,13 @@ impl Grants {
 
     /// Removes a licensed node. Returns the child SAs whose keys the node may hold. They have to be
     /// rekeyed, because keys cannot be taken back from a node (invariant 5).
-    pub fn dismiss(&mut self, name: &str, node: &Identity) -> Vec<ChildSaId> {
+    pub fn dismiss(&mut self, peer: PeerId, node: &Identity) -> Vec<ChildSaId> {
         let mut read = Vec::new();
         self.change_all(|child, csa| {
             if csa.given.contains(node) {
                 read.push(child);
             }
-            csa.holders.retain(|holder| holder.name != name);
+            csa.holders.retain(|holder| holder.peer != peer);
         });
         read
     }
@@ -521,14 +521,14 @@ impl Grants {
     /// Takes out the pending grants of a node, to be sent on its IKE SA.
     pub fn take_pending(
         &mut self,
-        name: &str,
+        peer: PeerId,
         sa: IkeSaId,
         lifetime: Duration,
         now: Instant,
     ) -> Vec<Due> {
-        let pending = self.with(&Entry::Owed(name.to_owned()));
+        let pending = self.with(&Entry::Owed(peer));
         let due = pending.into_iter().filter_map(|child| {
-            let due = self.change(child, |csa| csa.take_pending(name, sa, lifetime, now));
+            let due = self.change(child, |csa| csa.take_pending(peer, sa, lifetime, now));
             due.flatten()
         });
         due.collect()
@@ -536,20 +536,20 @@ impl Grants {
 
     /// Returns true if a grant may still be sent: its composite SA and the IKE SA for it still
     /// exist.
-    pub fn is_due(&self, id: CsaId, name: &str, sa: IkeSaId) -> bool {
+    pub fn is_due(&self, id: CsaId, peer: PeerId, sa: IkeSaId) -> bool {
         let csa = self.by_id.get(&id).and_then(|child| self.all.get(child));
         let mut holders = csa.into_iter().flat_map(|csa| &csa.holders);
         holders.any(|holder| {
             let sent = holder.state == GrantState::Sent;
-            sent && holder.name == name && holder.sa == Some(sa)
+            sent && holder.peer == peer && holder.sa == Some(sa)
         })
     }
 
     /// Marks a grant as withheld.
-    pub fn withhold(&mut self, name: &str, id: CsaId, why: Cause, now: Instant) {
-        let answered = self.answered(name, id, Some(why), now);
+    pub fn withhold(&mut self, peer: PeerId, id: CsaId, why: Cause, now: Instant) {
+        let answered = self.answered(peer, id, Some(why), now);
         if answered.is_some() {
-            self.change_holder(name, id, |holder| holder.withheld = true);
+            self.change_holder(peer, id, |holder| holder.withheld = true);
         }
     }
 
@@ -581,23 +581,23 @@ impl Grants {
     }
 
     /// Schedules the renewal of every grant that was held for half of its lifetime. Returns the
-    /// names of the holders.
-    pub fn renew(&mut self, lifetime: Duration, now: Instant) -> Vec<String> {
+    /// holders.
+    pub fn renew(&mut self, lifetime: Duration, now: Instant) -> Vec<PeerId> {
         let is_due = |since: Instant| since + lifetime / 2 <= now;
         let due = self.held().take_while(|(since, _)| is_due(*since));
         let due: Vec<_> = due.map(|(_, child)| child).collect();
-        let mut names = Vec::new();
+        let mut holders = Vec::new();
         for child in due {
             self.change(child, |csa| {
                 let held = csa.holders.iter_mut();
                 let held = held.filter(|holder| holder.state == GrantState::Held);
                 for holder in held.filter(|holder| is_due(holder.since)) {
                     holder.owe(now);
-                    names.push(holder.name.clone());
+                    holders.push(holder.peer);
                 }
             });
         }
-        names
+        holders
     }
 
     /// Returns the time of the next renewal.
@@ -613,12 +613,12 @@ impl Grants {
     /// concerned and the node's identity.
     pub fn answered(
         &mut self,
-        name: &str,
+        peer: PeerId,
         id: CsaId,
         refusal: Option<Cause>,
         now: Instant,
     ) -> Option<(&Csa, Identity)> {
-        let node = self.change_holder(name, id, |holder| {
+        let node = self.change_holder(peer, id, |holder| {
             holder.since = now;
             holder.has_keys |= refusal.is_none();
             holder.state = match refusal {
@@ -633,10 +633,10 @@ impl Grants {
     }
 
     /// Returns true if a node has acknowledged the latest grant.
-    pub fn is_held(&self, name: &str, id: CsaId) -> bool {
+    pub fn is_held(&self, peer: PeerId, id: CsaId) -> bool {
         let csa = self.by_id.get(&id).and_then(|child| self.all.get(child));
         let mut holders = csa.into_iter().flat_map(|csa| &csa.holders);
-        holders.any(|holder| holder.name == name && holder.state == GrantState::Held)
+        holders.any(|holder| holder.peer == peer && holder.state == GrantState::Held)
     }
 
     /// Returns the child SAs of the composite SAs with an entry in the index.
@@ -672,14 +672,14 @@ impl Grants {
 
     fn change_holder<T>(
         &mut self,
-        name: &str,
+        peer: PeerId,
         id: CsaId,
         change: impl FnOnce(&mut Holder) -> T,
     ) -> Option<T> {
         let child = *self.by_id.get(&id)?;
         let changed = self.change(child, |csa| {
             let mut holders = csa.holders.iter_mut();
-            holders.find(|holder| holder.name == name).map(change)
+            holders.find(|holder| holder.peer == peer).map(change)
         });
         changed.flatten()
     }

@@ -88,7 +88,7 @@ impl Sharing {
         for node in self.left_out.iter().filter(|node| !before.contains(node)) {
             let node = node.clone();
             let why = Cause::LeftOut { node, most };
-            site.turn.refuse(Some(site.peer.to_owned()), why);
+            site.turn.refuse(Some(site.peer), why);
         }
     }
 

@@ -29,7 +29,7 @@ use crate::{Cause, Event, HeldGrant, NoKeys};
 use crypto::Secret;
 use ike::{KeyRefusal, is_signed, sign_token, token_key};
 use model::{
-    ChildSaId, CsaId, Grant, Identity, IkeSaId, Instant, Right, Zone, ZoneId, most_crowded,
+    ChildSaId, CsaId, Grant, Identity, IkeSaId, Instant, PeerId, Right, Zone, ZoneId, most_crowded,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -84,8 +84,8 @@ struct Tokens(BTreeMap<[u8; 16], Spent>);
 /// A token that was used.
 struct Spent {
     expiry: u32,
-    /// Composite SA whose keys were sent, by the gateway's name and identifier.
-    of: (String, CsaId),
+    /// Composite SA whose keys were sent, by the gateway and its identifier.
+    of: (PeerId, CsaId),
 }
 
 impl Tokens {
@@ -97,7 +97,7 @@ impl Tokens {
         if self.0.contains_key(&token.nonce) {
             return Err(NoKeys::Used);
         }
-        let of = (held.gateway.clone(), held.csa);
+        let of = (held.gateway, held.csa);
         let same = self.0.values().filter(|spent| spent.of == of);
         if same.count() >= MOST_OF_ONE {
             return Err(NoKeys::Busy);
@@ -233,7 +233,7 @@ impl Migration {
             let why = format!(
                 "the name {holder} is too long for a token: keys of that node do not migrate"
             );
-            turn.refuse(Some(csa.peer.clone()), why);
+            turn.refuse(Some(csa.peer), why);
             return None;
         }
         let meant = |zone: &&Zone| token.zones.contains(&zone.id);
@@ -257,7 +257,7 @@ impl Migration {
         if csa.closed {
             return None;
         }
-        let peer = turn.ike.peer(&csa.peer)?;
+        let peer = turn.ike.peer(csa.peer)?;
         let before = peer.slot(csa.child.as_ref()?)?;
         let next = peer.slots.iter().find(|slot| slot.is_of(asker))?;
         let holder = before.nodes.first()?.clone();
@@ -322,9 +322,9 @@ impl Migration {
         let mut named = turn.ike.peers_named(&token.holder);
         let neighbour = named.find(|peer| peer.role == Role::Neighbour);
         drop(named);
-        let name = neighbour.map(|peer| peer.name.clone());
-        let Some(sa) = name.as_deref().and_then(|name| tunnels.established(name)) else {
-            return self.missed(name, Cause::UnknownHolder(token.holder), turn);
+        let peer = neighbour.map(|peer| peer.id);
+        let Some(sa) = peer.and_then(|peer| tunnels.established(peer)) else {
+            return self.missed(peer, Cause::UnknownHolder(token.holder), turn);
         };
         let timely = self.timely(&token, turn.now);
         match timely.and_then(|seconds| self.shown.take(&token, station, seconds, turn.now)) {
@@ -343,9 +343,9 @@ impl Migration {
         transit: &mut Transit,
         turn: &mut Turn<'_>,
     ) {
-        let Some(name) = turn.name(sa) else { return };
+        let Some(peer) = turn.peer(sa) else { return };
         let taken = answer.map_err(Cause::from);
-        let taken = taken.and_then(|grant| borrow(sa, &name, token, &grant, transit, turn.now));
+        let taken = taken.and_then(|grant| borrow(sa, peer, token, &grant, transit, turn.now));
         match taken {
             Ok(held) => {
                 self.counters.taken += 1;
@@ -353,12 +353,12 @@ impl Migration {
             }
             Err(why) => {
                 self.shown.refuse(token);
-                self.missed(Some(name), why, turn);
+                self.missed(Some(peer), why, turn);
             }
         }
     }
 
-    fn missed(&mut self, peer: Option<String>, why: impl Into<Cause>, turn: &mut Turn<'_>) {
+    fn missed(&mut self, peer: Option<PeerId>, why: impl Into<Cause>, turn: &mut Turn<'_>) {
         self.counters.missed += 1;
         turn.refuse(peer, why);
     }
@@ -382,7 +382,7 @@ impl Migration {
             }
             Err(why) => {
                 *self.counters.refused.entry(why).or_default() += 1;
-                turn.refuse(turn.name(sa), why);
+                turn.refuse(turn.peer(sa), why);
                 Err(why.code())
             }
         };
@@ -436,7 +436,7 @@ fn seconds_left(expiry: u32, seconds: u32) -> Option<u32> {
 /// Installs keys if they match the request: to read only, and for [`MIGRATION`] at most.
 fn borrow(
     sa: IkeSaId,
-    name: &str,
+    peer: PeerId,
     token: &Token,
     grant: &Grant<Secret>,
     transit: &mut Transit,
@@ -446,7 +446,7 @@ fn borrow(
     let asked = zones.all(|(zone, ..)| token.zones.contains(zone));
     // A second token does not extend keys from a neighbour: their time counts from the first
     // token.
-    let lent = transit.holds(name, grant.csa);
+    let lent = transit.holds(peer, grant.csa);
     if both_spis(grant) != token.spis || !asked || lent {
         return Err("the peer sent keys that were not requested"
             .to_owned()
@@ -458,7 +458,7 @@ fn borrow(
         ..readable(grant)
     };
     let holder = token.holder.clone();
-    let installed = transit.install(sa, name.to_owned(), holder, grant, now);
+    let installed = transit.install(sa, peer, holder, grant, now);
     installed.map_err(|unusable| unusable.to_string().into())
 }
 

@@ -11,7 +11,7 @@ mod site;
 mod slots;
 
 use crate::Ending;
-use crate::config::{Peer, Role};
+use crate::config::Role;
 use crate::effects::Turn;
 use crate::event::TOKEN;
 use crate::mobile_ip::{self, Attachment, Enclosed, MobileIp};
@@ -21,7 +21,9 @@ use distribution::Distribution;
 use grants::Grants;
 use ike::{Slot, is_slot};
 use migration::Migration;
-use model::{ChildSa, ChildSaId, CsaId, Deadline, Identity, IkeSaId, Instant, Licence, Right};
+use model::{
+    ChildSa, ChildSaId, CsaId, Deadline, Identity, IkeSaId, Instant, Licence, PeerId, Right,
+};
 use placement::Placement;
 use places::{Handover, Places};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +40,7 @@ pub(crate) struct Licensing {
 impl Licensing {
     pub fn new(
         lifetime: Duration,
-        places: BTreeMap<String, Places>,
+        places: BTreeMap<PeerId, Places>,
         neighbours: Vec<Identity>,
     ) -> Self {
         Self {
@@ -72,19 +74,19 @@ impl Licensing {
     // Child SAs.
 
     /// Enters a child SA before it is installed. Returns the licensed nodes that may receive its
-    /// keys now, by name and identity.
+    /// keys now, as peers and by identity.
     pub fn enter(
         &mut self,
         child: &ChildSa<Secret>,
         old: Option<ChildSaId>,
         turn: &mut Turn<'_>,
-    ) -> Vec<(String, Identity)> {
+    ) -> Vec<(PeerId, Identity)> {
         let name = child.name.as_deref();
         let nodes = self.receivers(child, turn.ike);
-        let onward = self.onward(&child.peer, name, turn.ike);
+        let onward = self.onward(child.peer, name, turn.ike);
         self.distribution.enter(child, onward, old, &nodes, turn);
         if is_slot(name) {
-            self.placement.stir(&child.peer);
+            self.placement.stir(child.peer);
         }
         self.distribution.report(child, turn);
         nodes
@@ -94,30 +96,30 @@ impl Licensing {
     pub fn installed(
         &mut self,
         id: ChildSaId,
-        nodes: &[(String, Identity)],
+        nodes: &[(PeerId, Identity)],
         tunnels: &Tunnels,
         turn: &mut Turn<'_>,
     ) {
         self.distribution
             .limit(id, &Ending::Reconfigured, tunnels, turn);
         for (node, _) in nodes {
-            self.distribution.distribute(node, tunnels, turn);
+            self.distribution.distribute(*node, tunnels, turn);
         }
     }
 
-    /// Returns the licensed nodes that may receive the keys of a new child SA now, by name and
-    /// identity.
-    fn receivers(&self, child: &ChildSa<Secret>, ike: &ike::Engine) -> Vec<(String, Identity)> {
+    /// Returns the licensed nodes that may receive the keys of a new child SA now, as peers and
+    /// by identity.
+    fn receivers(&self, child: &ChildSa<Secret>, ike: &ike::Engine) -> Vec<(PeerId, Identity)> {
         let licences = child.agreement.iter().flat_map(|agreed| &agreed.licences);
         let nodes: BTreeSet<_> = licences.map(|licence| &licence.node).collect();
         let name = child.name.as_deref();
         let given = nodes
             .into_iter()
-            .filter(|node| self.is_given(&child.peer, name, node, ike));
+            .filter(|node| self.is_given(child.peer, name, node, ike));
         let known = given.flat_map(|node| ike.peers_named(node));
         let licensed = known.filter(|peer| peer.role == Role::Licensed);
         licensed
-            .map(|node| (node.name.clone(), node.identity.clone()))
+            .map(|node| (node.id, node.identity.clone()))
             .collect()
     }
 
@@ -125,7 +127,7 @@ impl Licensing {
     /// this holds only for the selected nodes.
     fn is_given(
         &self,
-        peer: &str,
+        peer: PeerId,
         child: Option<&str>,
         node: &Identity,
         ike: &ike::Engine,
@@ -138,7 +140,7 @@ impl Licensing {
     /// Returns true once the licensed nodes of a child SA hold its keys, as far as they are waited
     /// for. Returns `None` if we distribute no keys of it.
     pub fn settled(&self, child: ChildSaId) -> Option<bool> {
-        let is_awaited = |peer: &str, node: &Identity| self.placement.is_awaited(peer, node);
+        let is_awaited = |peer: PeerId, node: &Identity| self.placement.is_awaited(peer, node);
         self.grants().settled(child, is_awaited)
     }
 
@@ -148,7 +150,7 @@ impl Licensing {
     }
 
     /// Returns the child SA of the slot that sends for a peer, if a slot does.
-    pub fn sent_on(&self, peer: &str) -> Option<ChildSaId> {
+    pub fn sent_on(&self, peer: PeerId) -> Option<ChildSaId> {
         self.placement.sent_on(peer)
     }
 
@@ -158,7 +160,7 @@ impl Licensing {
     pub fn ike_up(
         &mut self,
         sa: IkeSaId,
-        peer: &str,
+        peer: PeerId,
         is_new: bool,
         tunnels: &Tunnels,
         turn: &mut Turn<'_>,
@@ -218,12 +220,9 @@ impl Licensing {
         tunnels: &Tunnels,
         turn: &mut Turn<'_>,
     ) {
-        let peers = self.placement.migrating();
-        let peers: Vec<_> = peers
-            .map(|(peer, child)| (peer.to_owned(), child))
-            .collect();
+        let peers: Vec<_> = self.placement.migrating().collect();
         for (peer, child) in peers {
-            for asker in self.placement.nodes_at(&peer, at.care_of.into()) {
+            for asker in self.placement.nodes_at(peer, at.care_of.into()) {
                 let Some(csa) = self.distribution.grants().of(child) else {
                     continue;
                 };
@@ -276,14 +275,13 @@ impl Licensing {
             // The agent has answered or is not asked any more, so the token never leaves.
             return;
         }
-        self.placement
-            .note_token(&child.peer, given.child, turn.now);
+        self.placement.note_token(child.peer, given.child, turn.now);
         turn.add(given.told);
     }
 
     /// Returns the licences of the nodes that may fetch keys from a slot's node: all nodes with
     /// another slot, as far as they may read.
-    fn onward(&self, peer: &str, child: Option<&str>, ike: &ike::Engine) -> Vec<Licence> {
+    fn onward(&self, peer: PeerId, child: Option<&str>, ike: &ike::Engine) -> Vec<Licence> {
         onward(&self.placement, peer, child, ike)
     }
 
@@ -291,13 +289,13 @@ impl Licensing {
 
     /// Removes licensed nodes that are no longer configured. Returns the peers whose packets they
     /// could read.
-    pub fn dismiss(&mut self, gone: &[&Licensed], tunnels: &Tunnels) -> BTreeSet<String> {
+    pub fn dismiss(&mut self, gone: &[&Licensed], tunnels: &Tunnels) -> BTreeSet<PeerId> {
         let mut read = BTreeSet::new();
-        for (name, node) in gone {
-            let children = self.distribution.dismiss(name, node);
+        for (peer, node) in gone {
+            let children = self.distribution.dismiss(*peer, node);
             let all = tunnels.children();
             let peers = children.iter().filter_map(|child| all.get(*child));
-            read.extend(peers.map(|child| child.peer.clone()));
+            read.extend(peers.map(|child| child.peer));
         }
         read
     }
@@ -305,14 +303,14 @@ impl Licensing {
     /// Applies the places, neighbours and lifetime of a changed configuration.
     pub fn relocate(
         &mut self,
-        places: BTreeMap<String, Places>,
+        places: BTreeMap<PeerId, Places>,
         neighbours: Vec<Identity>,
         tunnels: &Tunnels,
         turn: &mut Turn<'_>,
     ) {
         self.placement.set_places(places);
         let (ike, placement) = (turn.ike, &self.placement);
-        let onward = |peer: &str, child: Option<&str>| onward(placement, peer, child, ike);
+        let onward = |peer: PeerId, child: Option<&str>| onward(placement, peer, child, ike);
         self.distribution.relicense_onward(onward, tunnels, turn);
         self.placement.set_neighbours(neighbours, tunnels, turn);
     }
@@ -326,17 +324,17 @@ impl Licensing {
     }
 
     /// Adds a licensed node. It is owed grants at once for everything that already licenses it.
-    pub fn admit(&mut self, name: &str, node: &Identity, ike: &ike::Engine, now: Instant) {
+    pub fn admit(&mut self, peer: PeerId, node: &Identity, ike: &ike::Engine, now: Instant) {
         let Self {
             distribution,
             placement,
             ..
         } = self;
-        let is_given = |peer: &str, child: Option<&str>| {
-            let slot = child.and_then(|child| ike.peer(peer)?.slot(child));
-            !slot.is_some_and(Slot::is_shared) || placement.is_chosen(peer, node)
+        let is_given = |of: PeerId, child: Option<&str>| {
+            let slot = child.and_then(|child| ike.peer(of)?.slot(child));
+            !slot.is_some_and(Slot::is_shared) || placement.is_chosen(of, node)
         };
-        distribution.admit(name, node, is_given, now);
+        distribution.admit(peer, node, is_given, now);
     }
 
     // Time.
@@ -359,20 +357,20 @@ impl Licensing {
     }
 }
 
-/// Name and identity of a licensed node.
-pub(crate) type Licensed = (String, Identity);
+/// A licensed node as a peer, and its identity.
+pub(crate) type Licensed = (PeerId, Identity);
 
 /// Returns the licensed nodes among the peers.
-pub(crate) fn licensed(peers: &[Peer]) -> BTreeSet<Licensed> {
+pub(crate) fn licensed(peers: &[ike::Peer]) -> BTreeSet<Licensed> {
     let nodes = peers.iter().filter(|peer| peer.role == Role::Licensed);
-    let named = nodes.map(|node| (node.name.clone(), node.identity.clone()));
+    let named = nodes.map(|node| (node.id, node.identity.clone()));
     named.collect()
 }
 
 /// Returns the licences of the nodes that may fetch keys from a slot's node.
 fn onward(
     placement: &Placement,
-    peer: &str,
+    peer: PeerId,
     child: Option<&str>,
     ike: &ike::Engine,
 ) -> Vec<Licence> {

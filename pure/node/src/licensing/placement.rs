@@ -35,7 +35,7 @@ use super::slots::Tunnel;
 use crate::effects::{IkeCommand, Turn};
 use crate::mobile_ip::{self, HomeEvent, MobileIp};
 use crate::tunnels::Tunnels;
-use model::{ChildSaId, Deadline, Identity, IkeSaId, Instant};
+use model::{ChildSaId, Deadline, Identity, IkeSaId, Instant, PeerId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -51,15 +51,15 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 /// State of all tunnels with slots.
 #[derive(Default)]
 pub(crate) struct Placement {
-    /// Locations of licensed nodes, by peer name.
-    places: BTreeMap<String, Places>,
-    tunnels: BTreeMap<String, Tunnel>,
+    /// Locations of licensed nodes, by peer.
+    places: BTreeMap<PeerId, Places>,
+    tunnels: BTreeMap<PeerId, Tunnel>,
     /// Deadlines of the tunnels.
-    due: BTreeSet<(Instant, String)>,
+    due: BTreeSet<(Instant, PeerId)>,
     /// Peers by their outer address, for the tunnels in `tunnels`.
-    ends: BTreeMap<IpAddr, BTreeSet<String>>,
+    ends: BTreeMap<IpAddr, BTreeSet<PeerId>>,
     /// Peers whose tunnels have to be checked.
-    stirred: BTreeSet<String>,
+    stirred: BTreeSet<PeerId>,
     /// Neighbours that licensed nodes announced.
     neighbours: BTreeMap<Identity, Vec<Identity>>,
     /// Neighbours that we announce as a licensed node.
@@ -67,7 +67,7 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
-    pub(crate) fn new(places: BTreeMap<String, Places>, ours: Vec<Identity>) -> Self {
+    pub(crate) fn new(places: BTreeMap<PeerId, Places>, ours: Vec<Identity>) -> Self {
         Self {
             places,
             ours,
@@ -76,7 +76,7 @@ impl Placement {
     }
 
     /// Replaces the locations of the licensed nodes.
-    pub(crate) fn set_places(&mut self, places: BTreeMap<String, Places>) {
+    pub(crate) fn set_places(&mut self, places: BTreeMap<PeerId, Places>) {
         self.stir_all();
         self.places = places;
         self.stir_all();
@@ -92,7 +92,7 @@ impl Placement {
         if self.ours != neighbours {
             self.ours = neighbours;
             let gateways = turn.ike.peers().iter();
-            let gateways = gateways.filter_map(|peer| tunnels.established(&peer.name));
+            let gateways = gateways.filter_map(|peer| tunnels.established(peer.id));
             for sa in gateways.collect::<Vec<_>>() {
                 turn.add(IkeCommand::TellNeighbours(sa, self.ours.clone()));
             }
@@ -116,9 +116,10 @@ impl Placement {
         turn: &mut Turn<'_>,
     ) -> bool {
         let stirred = std::mem::take(&mut self.stirred);
-        for peer in &stirred {
+        let any = !stirred.is_empty();
+        for peer in stirred {
             let mut tunnel = self.take(peer).unwrap_or_default();
-            let places = self.places.get(peer).cloned();
+            let places = self.places.get(&peer).cloned();
             let site = &mut Site::new(peer, distribution, tunnels, turn);
             match places.filter(|_| tunnels.established(peer).is_some()) {
                 Some(places) => {
@@ -131,7 +132,7 @@ impl Placement {
                 }
             }
         }
-        !stirred.is_empty()
+        any
     }
 
     fn follow_tunnel(
@@ -164,9 +165,9 @@ impl Placement {
     }
 
     /// Marks a peer's tunnel for a check.
-    pub(crate) fn stir(&mut self, peer: &str) {
-        if self.places.contains_key(peer) {
-            self.stirred.insert(peer.to_owned());
+    pub(crate) fn stir(&mut self, peer: PeerId) {
+        if self.places.contains_key(&peer) {
+            self.stirred.insert(peer);
         }
     }
 
@@ -185,7 +186,7 @@ impl Placement {
                 | HomeEvent::Unbound { home },
             ) => {
                 let peers = self.ends.get(&IpAddr::from(*home));
-                self.stirred.extend(peers.into_iter().flatten().cloned());
+                self.stirred.extend(peers.into_iter().flatten().copied());
             }
             // The mobile node is this host.
             mobile_ip::Event::MobileNode(_) => self.stir_all(),
@@ -196,20 +197,20 @@ impl Placement {
     }
 
     /// Updates the index of outer addresses for a peer that has changed its address.
-    fn note_end(&mut self, peer: &str, before: Option<IpAddr>, end: Option<IpAddr>) {
+    fn note_end(&mut self, peer: PeerId, before: Option<IpAddr>, end: Option<IpAddr>) {
         if before == end {
             return;
         }
         if let Some(before) = before
             && let Some(peers) = self.ends.get_mut(&before)
         {
-            peers.remove(peer);
+            peers.remove(&peer);
             if peers.is_empty() {
                 self.ends.remove(&before);
             }
         }
         if let Some(end) = end {
-            self.ends.entry(end).or_default().insert(peer.to_owned());
+            self.ends.entry(end).or_default().insert(peer);
         }
     }
 
@@ -219,9 +220,9 @@ impl Placement {
             return;
         }
         let stirred = self.tunnels.iter().filter(|(peer, tunnel)| {
-            self.handover(peer) == Some(Handover::Pkd) && tunnel.here().contains(&node)
+            self.handover(**peer) == Some(Handover::Pkd) && tunnel.here().contains(&node)
         });
-        let stirred: Vec<_> = stirred.map(|(peer, _)| peer.clone()).collect();
+        let stirred: Vec<_> = stirred.map(|(peer, _)| *peer).collect();
         self.stirred.extend(stirred);
         self.neighbours.insert(node, neighbours);
     }
@@ -236,28 +237,28 @@ impl Placement {
     }
 
     /// Returns the child SA of the slot that sends for a peer, if a slot does.
-    pub(crate) fn sent_on(&self, peer: &str) -> Option<ChildSaId> {
-        self.tunnels.get(peer)?.sent_on()
+    pub(crate) fn sent_on(&self, peer: PeerId) -> Option<ChildSaId> {
+        self.tunnels.get(&peer)?.sent_on()
     }
 
     /// Returns the hand-over mode for a peer, if it has locations.
-    pub(crate) fn handover(&self, peer: &str) -> Option<Handover> {
-        Some(self.places.get(peer)?.handover)
+    pub(crate) fn handover(&self, peer: PeerId) -> Option<Handover> {
+        Some(self.places.get(&peer)?.handover)
     }
 
     /// Returns the peers that continue in a slot while their tunnel moves, with the slot's child
     /// SA.
-    pub(crate) fn migrating(&self) -> impl Iterator<Item = (&str, ChildSaId)> {
+    pub(crate) fn migrating(&self) -> impl Iterator<Item = (PeerId, ChildSaId)> {
         let tunnels = self.tunnels.iter();
         tunnels.filter_map(|(peer, tunnel)| {
             let sent_on = tunnel.sent_on()?;
-            (self.handover(peer) == Some(Handover::Dkm)).then_some((peer.as_str(), sent_on))
+            (self.handover(*peer) == Some(Handover::Dkm)).then_some((*peer, sent_on))
         })
     }
 
     /// Records that another node may obtain the keys of the slot that sends. The slot is therefore
     /// left soon, even if the move fails.
-    pub(crate) fn note_token(&mut self, peer: &str, child: ChildSaId, now: Instant) {
+    pub(crate) fn note_token(&mut self, peer: PeerId, child: ChildSaId, now: Instant) {
         if let Some(mut tunnel) = self.take(peer) {
             tunnel.token(child, now + MIGRATION, Some(now + PATIENCE));
             self.put(peer, tunnel);
@@ -265,15 +266,15 @@ impl Placement {
     }
 
     /// Returns the nodes on a peer's tunnel whose location has this address.
-    pub(crate) fn nodes_at(&self, peer: &str, address: IpAddr) -> Vec<Identity> {
-        let places = self.places.get(peer);
+    pub(crate) fn nodes_at(&self, peer: PeerId, address: IpAddr) -> Vec<Identity> {
+        let places = self.places.get(&peer);
         let nodes = places.into_iter().flat_map(|places| places.at(address));
         nodes.cloned().collect()
     }
 
     /// Removes a child SA that is gone.
-    pub(crate) fn forget(&mut self, peer: &str, child: ChildSaId) {
-        if let Some(tunnel) = self.tunnels.get_mut(peer) {
+    pub(crate) fn forget(&mut self, peer: PeerId, child: ChildSaId) {
+        if let Some(tunnel) = self.tunnels.get_mut(&peer) {
             tunnel.forget(child);
         }
         self.stir(peer);
@@ -281,7 +282,7 @@ impl Placement {
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         let due = self.due.iter().take_while(|(at, _)| *at <= now);
-        self.stirred.extend(due.map(|(_, peer)| peer.clone()));
+        self.stirred.extend(due.map(|(_, peer)| *peer));
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
@@ -293,19 +294,18 @@ impl Placement {
     }
 
     /// Takes the state of a tunnel out, to change it.
-    fn take(&mut self, peer: &str) -> Option<Tunnel> {
-        let tunnel = self.tunnels.remove(peer)?;
+    fn take(&mut self, peer: PeerId) -> Option<Tunnel> {
+        let tunnel = self.tunnels.remove(&peer)?;
         if let Some(at) = tunnel.next() {
-            self.due.remove(&(at, peer.to_owned()));
+            self.due.remove(&(at, peer));
         }
         Some(tunnel)
     }
 
     /// Puts the state of a tunnel back.
-    fn put(&mut self, peer: &str, tunnel: Tunnel) {
-        self.due
-            .extend(tunnel.next().map(|at| (at, peer.to_owned())));
-        self.tunnels.insert(peer.to_owned(), tunnel);
+    fn put(&mut self, peer: PeerId, tunnel: Tunnel) {
+        self.due.extend(tunnel.next().map(|at| (at, peer)));
+        self.tunnels.insert(peer, tunnel);
     }
 
     /// Returns the nodes at the tunnel's location and those that it may move to next, the likeliest
@@ -325,15 +325,15 @@ impl Placement {
     }
 
     /// Returns true if a node is selected for the keys of a peer's shared slot.
-    pub(crate) fn is_chosen(&self, peer: &str, node: &Identity) -> bool {
-        let tunnel = self.tunnels.get(peer);
+    pub(crate) fn is_chosen(&self, peer: PeerId, node: &Identity) -> bool {
+        let tunnel = self.tunnels.get(&peer);
         tunnel.is_some_and(|tunnel| tunnel.is_chosen(node))
     }
 
     /// Returns true if sending with new keys waits until a node holds them. It does not wait for a
     /// node that shares a slot and is not on the tunnel.
-    pub(crate) fn is_awaited(&self, peer: &str, node: &Identity) -> bool {
-        let tunnel = self.tunnels.get(peer);
+    pub(crate) fn is_awaited(&self, peer: PeerId, node: &Identity) -> bool {
+        let tunnel = self.tunnels.get(&peer);
         tunnel.is_none_or(|tunnel| tunnel.here().contains(node) || !tunnel.is_chosen(node))
     }
 }

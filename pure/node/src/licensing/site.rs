@@ -7,14 +7,14 @@ use crate::effects::{IkeCommand, Turn};
 use crate::tunnels::Tunnels;
 use crate::tunnels::children::Child;
 use ike::{Slot, is_slot};
-use model::{ChildSaId, Identity, IkeSaId, Licence};
+use model::{ChildSaId, Identity, IkeSaId, Licence, PeerId};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// The surroundings of one tunnel with slots.
 pub(super) struct Site<'a, 't> {
-    /// Name of the peer.
-    pub peer: &'a str,
+    /// The peer.
+    pub peer: PeerId,
     pub turn: &'a mut Turn<'t>,
     distribution: &'a mut Distribution,
     tunnels: &'a Tunnels,
@@ -24,7 +24,7 @@ pub(super) struct Site<'a, 't> {
 
 impl<'a, 't> Site<'a, 't> {
     pub fn new(
-        peer: &'a str,
+        peer: PeerId,
         distribution: &'a mut Distribution,
         tunnels: &'a Tunnels,
         turn: &'a mut Turn<'t>,
@@ -72,11 +72,11 @@ impl<'a, 't> Site<'a, 't> {
         Some([path.local.ip(), path.remote.ip()])
     }
 
-    /// Returns the name of the licensed node with this identity, if we can distribute keys to it.
-    pub fn gives_to(&self, node: &Identity) -> Option<&'t str> {
+    /// Returns the licensed node with this identity as a peer, if we can distribute keys to it.
+    pub fn gives_to(&self, node: &Identity) -> Option<PeerId> {
         let mut peers = self.turn.ike.peers_named(node);
         let known = peers.find(|peer| peer.role == Role::Licensed);
-        known.map(|peer| peer.name.as_str())
+        known.map(|peer| peer.id)
     }
 
     /// Returns true if a node that the tunnel passes can read the slot's child SA, as far as we
@@ -144,13 +144,13 @@ impl<'a, 't> Site<'a, 't> {
 
     /// Requests a slot.
     pub fn open(&mut self, slot: &str) {
-        let (peer, slot) = (self.peer.to_owned(), slot.to_owned());
+        let (peer, slot) = (self.peer, slot.to_owned());
         self.turn.add(IkeCommand::OpenSlot { peer, slot });
     }
 
     /// Closes a slot that we requested.
     pub fn release(&mut self, slot: &str) {
-        let (peer, slot) = (self.peer.to_owned(), slot.to_owned());
+        let (peer, slot) = (self.peer, slot.to_owned());
         self.turn.add(IkeCommand::ReleaseSlot { peer, slot });
     }
 
@@ -169,17 +169,15 @@ impl<'a, 't> Site<'a, 't> {
         most: usize,
     ) -> Option<ChildSaId> {
         let child = self.newest_child(&slot.name)?;
-        let names = chosen.iter().filter_map(|node| {
-            let name = self.gives_to(node)?.to_owned();
-            Some((name, node))
-        });
-        let names: Vec<_> = names.collect();
-        let chosen = self.distribution.choose(child, &names, most, self.turn.now);
+        let peers = chosen.iter();
+        let peers = peers.filter_map(|node| Some((self.gives_to(node)?, node)));
+        let peers: Vec<_> = peers.collect();
+        let chosen = self.distribution.choose(child, &peers, most, self.turn.now);
         let Some(owed) = chosen else {
             return Some(child);
         };
-        for name in &owed {
-            self.distribution.distribute(name, self.tunnels, self.turn);
+        for node in owed {
+            self.distribution.distribute(node, self.tunnels, self.turn);
         }
         None
     }

@@ -308,7 +308,7 @@ impl Tunnel {
             return;
         }
         self.sealed_for.clone_from(&node);
-        let peer = site.peer.to_owned();
+        let peer = site.peer;
         site.turn.add(Event::SealedFor { peer, node });
     }
 

@@ -10,7 +10,7 @@ use crate::plane::Plane;
 use crate::tunnels::Tunnels;
 use crate::tunnels::children::Child;
 use esp::{Command, Packet, PathMtu, Sink};
-use model::{ChildSaId, Deadline, Instant, Path};
+use model::{ChildSaId, Deadline, Instant, Path, PeerId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use wire::esp::FIRST_SPI;
@@ -250,7 +250,7 @@ impl PathMtus {
     }
 
     /// Turns probes off for the child SAs of a peer that hide lengths now, and on for the others.
-    pub fn lengths_changed(&mut self, peer: &str, sas: ChildSas<'_>, turn: &mut Turn<'_>) {
+    pub fn lengths_changed(&mut self, peer: PeerId, sas: ChildSas<'_>, turn: &mut Turn<'_>) {
         for (id, child) in sas.tunnels.children().of_peer(peer) {
             let path = child.status.path;
             if self.searches.has(path, id) && turn.plane.observed(id).hides_lengths {
@@ -280,14 +280,14 @@ impl PathMtus {
     fn tell(
         &self,
         id: ChildSaId,
-        told: &mut BTreeSet<String>,
+        told: &mut BTreeSet<PeerId>,
         sas: ChildSas<'_>,
         turn: &mut Turn<'_>,
     ) {
-        if let Some(child) = sas.get(id).filter(|child| told.insert(child.peer.clone())) {
+        if let Some(child) = sas.get(id).filter(|child| told.insert(child.peer)) {
             let limit = self.limit(id);
             turn.add(Event::PathMtu {
-                peer: child.peer.clone(),
+                peer: child.peer,
                 outside: limit.map(|limit| limit.outside),
                 inside: limit.map(|limit| limit.inside),
             });

@@ -4,7 +4,7 @@
 use super::world::{GATEWAY, Hosts, LICENSED, MOBILE, Policies, World};
 use crate::{Node, Rekey};
 use model::{Instant, Sizes};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -152,8 +152,8 @@ fn a_reload_covers_a_tunnel_that_is_up_or_does_no_more() {
     let quiet = |world: &mut World| sent(world, MOBILE, |world| world.run_for(INTERVAL * 10));
     assert_eq!(quiet(&mut world), 0);
     let anew = world.reconfigure(MOBILE, |config| {
-        config.sizes = BTreeMap::from([("gw".to_owned(), Sizes::one(1000))]);
-        config.cover = BTreeMap::from([("gw".to_owned(), INTERVAL)]);
+        config.peers[0].sizes = Some(Sizes::one(1000));
+        config.peers[0].cover = Some(INTERVAL);
     });
     assert!(anew.is_empty(), "{anew:?}");
     assert!(quiet(&mut world) >= 9);
@@ -166,7 +166,7 @@ fn a_reload_covers_a_tunnel_that_is_up_or_does_no_more() {
 fn without_lengths_that_are_hidden_there_are_no_dummies() {
     let mut world = World::connected(Policies::default());
     world.reconfigure(MOBILE, |config| {
-        config.cover = BTreeMap::from([("gw".to_owned(), INTERVAL)]);
+        config.peers[0].cover = Some(INTERVAL);
     });
     assert_eq!(
         sent(&mut world, MOBILE, |world| world.run_for(INTERVAL * 10)),

@@ -4,7 +4,7 @@
 use super::world::{GATEWAY, MOBILE, Policies, address, config};
 use crate::{Event, Node};
 use mobility::Way;
-use model::{Encapsulation, Instant};
+use model::{Encapsulation, Instant, PeerNames};
 use std::net::IpAddr;
 
 fn node(encapsulation: Encapsulation) -> Node {
@@ -46,7 +46,10 @@ fn the_ike_engine_is_told_when_esp_has_udp() {
             encapsulation,
             ..config(MOBILE, &Policies::default())
         };
-        assert_eq!(config.take_ike().encapsulation, encapsulation);
+        assert_eq!(
+            config.take_peers(&mut PeerNames::default()).0.encapsulation,
+            encapsulation
+        );
     }
 }
 

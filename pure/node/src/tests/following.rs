@@ -155,7 +155,9 @@ fn packets_that_a_nat_maps_apart_from_messages_are_answered_where_they_come_from
         let took = time_to_return(&mut world);
         assert!(took < Duration::from_secs(1), "{mobike}: {took:?}");
         // The IKE SA with the licensed node goes down when `through_nat` reconfigures the gateway.
-        let down = |event: &Event| matches!(event, Event::PeerDown { peer, .. } if peer != "fa");
+        let fa = world.nodes[GATEWAY].id("fa").ok();
+        let down =
+            |event: &Event| matches!(event, Event::PeerDown { peer, .. } if Some(*peer) != fa);
         assert!(
             !world.events.iter().flatten().any(down),
             "{mobike}: {:?}",

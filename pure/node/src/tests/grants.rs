@@ -51,7 +51,7 @@ pub fn crowded() -> World {
         world.nodes[LICENSED]
             .own
             .transit
-            .install(IkeSaId(1000), "gw".to_owned(), ours, other, now)
+            .install(IkeSaId(1000), held.gateway, ours, other, now)
             .unwrap();
     }
     world
@@ -174,12 +174,10 @@ fn a_grant_that_cannot_be_used_is_refused_and_the_reason_told() {
 #[test]
 fn a_grant_is_taken_on_any_ike_sa_of_its_gateway() {
     let mut world = World::connected(Policies::default());
-    let now = world.now;
-    world.nodes[LICENSED]
-        .own
-        .tunnels
-        .desired_mut()
-        .up("gw", IkeSaId(1000), now);
+    let (node, now) = (&mut world.nodes[LICENSED], world.now);
+    let gateway = node.id("gw").unwrap();
+    let desired = node.own.tunnels.desired_mut();
+    desired.up(gateway, IkeSaId(1000), now);
     world.run_for(Duration::from_secs(3600));
     assert_eq!(world.nodes[LICENSED].held_grants().len(), 1);
     let csas = world.nodes[GATEWAY].composite_sas();
@@ -195,11 +193,12 @@ fn a_node_that_refuses_a_renewal_still_counts_as_one_that_has_keys() {
     let csa = world.nodes[GATEWAY].composite_sas()[0].csa;
     world.command(GATEWAY, |node, now| {
         let why = Some("it is of no use".to_owned().into());
+        let fa = node.id("fa").unwrap();
         node.own
             .licensing
             .distribution()
             .grants_mut()
-            .answered("fa", csa, why, now);
+            .answered(fa, csa, why, now);
     });
     world.nodes[MOBILE].down("gw", world.now).unwrap();
     world.run_for(Duration::from_secs(5));

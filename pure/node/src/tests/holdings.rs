@@ -9,7 +9,6 @@ use model::{
     CsaId, Grant, GrantHalf, IkeSaId, Instant, Licence, MapKind, Path, Spi, Transmit, ZoneId,
     ZoneSuite,
 };
-use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -35,7 +34,6 @@ impl Second {
             identity: SECOND.parse().unwrap(),
             start: vec!["fa".to_owned()],
             peers: vec![with_psk(fa)],
-            levels: BTreeMap::new(),
             ..super::world::config(GATEWAY, &world.policies)
         };
         let node = Node::new(config, [9; 32], world.now);
@@ -45,7 +43,7 @@ impl Second {
         };
         second.node.handle_timeout(world.now);
         second.talk(world);
-        second.sa = second.node.established("fa").expect("its IKE SA is up");
+        second.sa = second.node.sa_with("fa").expect("its IKE SA is up");
         second
     }
 
@@ -78,11 +76,9 @@ impl Second {
     }
 }
 
-fn with_psk(peer: Peer) -> Peer {
-    Peer {
-        psk: Some(Secret::new(PSK.as_bytes().to_vec())),
-        ..peer
-    }
+fn with_psk(mut peer: Peer) -> Peer {
+    peer.psk = Some(Secret::new(PSK.as_bytes().to_vec()));
+    peer
 }
 
 fn deliver(node: &mut Node, from: IpAddr, transmit: &Transmit, now: Instant) {
@@ -128,8 +124,10 @@ fn set() -> (World, Second, HeldGrant) {
 
 /// Returns the gateways of the held grants, in order of arrival.
 fn gateways(world: &World) -> Vec<String> {
-    let held = world.nodes[LICENSED].held_grants().into_iter();
-    held.map(|held| held.gateway).collect()
+    let node = &world.nodes[LICENSED];
+    let held = node.held_grants().into_iter();
+    held.map(|held| node.name(held.gateway).to_owned())
+        .collect()
 }
 
 /// Returns how many of two sent segments the licensed node sees.
@@ -186,7 +184,8 @@ fn a_gateway_that_fills_its_slots_of_an_spi_keeps_no_other_out() {
         second.grant(&mut world, like(&held, CsaId(number), CsaId(number)));
     }
     assert_eq!(gateways(&world).len(), 4);
-    let unusable = |event: &&Event| matches!(event, Event::GrantUnusable { gateway, .. } if gateway == "second");
+    let its_id = world.nodes[LICENSED].id("second").unwrap();
+    let unusable = |event: &&Event| matches!(event, Event::GrantUnusable { gateway, .. } if *gateway == its_id);
     assert_eq!(world.events[LICENSED].iter().filter(unusable).count(), 2);
     world
         .command(GATEWAY, |node, now| fa(node, now, true))
@@ -247,9 +246,9 @@ fn a_gateway_that_hands_on_anothers_spis_gives_no_token_holder_its_keys() {
     spis.sort();
     let onward = world.nodes[LICENSED].own.transit.onward(spis);
     let given: Vec<_> = onward
-        .map(|(held, grant)| (held.gateway.clone(), key_of(grant)))
+        .map(|(held, grant)| (world.nodes[LICENSED].name(held.gateway), key_of(grant)))
         .collect();
-    assert_eq!(given, [("second".to_owned(), vec![6; 20])]);
+    assert_eq!(given, [("second", vec![6; 20])]);
 }
 
 fn key_of(grant: &Grant<Secret>) -> Vec<u8> {
@@ -266,7 +265,7 @@ fn a_gateway_is_told_of_keys_whose_time_is_over() {
     let mut short = like(&held, held.csa, held.csa);
     short.lifetime = Duration::from_secs(5);
     world.command(GATEWAY, |node, now| {
-        let sa = node.established("fa").unwrap();
+        let sa = node.sa_with("fa").unwrap();
         node.ike.distribute(sa, short, now);
         node.handle_timeout(now);
     });

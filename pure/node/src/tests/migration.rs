@@ -90,8 +90,7 @@ fn with_places(mut config: Config, licensed: &[usize]) -> Config {
         handover: Handover::Dkm,
         nodes: licensed.iter().map(place).collect(),
     };
-    let peer = config.peers[0].name.clone();
-    config.places = [(peer, places)].into();
+    config.peers[0].places = Some(places);
     config
 }
 
@@ -369,7 +368,7 @@ impl Quartet {
 
     /// Presents a token from the second agent to the first, whether the second was given it or not.
     fn show(&mut self, token: &Token) {
-        let sa = self.nodes[NEXT].established("other").unwrap();
+        let sa = self.nodes[NEXT].sa_with("other").unwrap();
         let token = token.clone();
         self.nodes[NEXT].ike.request_keys(sa, token, self.now);
         self.nodes[NEXT].handle_timeout(self.now);
@@ -479,7 +478,7 @@ fn the_next_node_reads_by_the_keys_of_the_one_before_and_then_by_its_own() {
     quartet.run_for(millis(100));
     let held = quartet.nodes[NEXT].held_grants();
     assert_eq!(held.len(), 1, "{:?}", quartet.events);
-    assert_eq!(held[0].gateway, "other");
+    assert_eq!(quartet.nodes[NEXT].name(held[0].gateway), "other");
     assert_eq!(held[0].identity, name(LICENSED));
     assert_eq!(
         (held[0].csa, &held[0].zones),
@@ -496,7 +495,8 @@ fn the_next_node_reads_by_the_keys_of_the_one_before_and_then_by_its_own() {
     }
     quartet.run_for(millis(3000));
     let held = quartet.nodes[NEXT].held_grants();
-    assert_eq!((held.len(), held[0].gateway.as_str()), (1, "gw"));
+    let gateway = quartet.nodes[NEXT].name(held[0].gateway);
+    assert_eq!((held.len(), gateway), (1, "gw"));
     assert!(held[0].csa != before[0].csa);
     assert!(quartet.nodes[LICENSED].held_grants().is_empty());
     assert_eq!(
@@ -655,7 +655,8 @@ fn without_the_node_before_there_is_a_delay_and_nothing_else() {
         }
         assert_eq!(quartet.counters(NEXT).taken, 0);
         let held = quartet.nodes[NEXT].held_grants();
-        assert!(held.iter().all(|held| held.gateway == "gw"));
+        let gateway = quartet.nodes[NEXT].id("gw").unwrap();
+        assert!(held.iter().all(|held| held.gateway == gateway));
     }
 }
 
@@ -959,7 +960,7 @@ fn tokens_of_one_slot_without_end_leave_another_slot_its_places() {
     let (now, spis) = (quartet.now, [Spi(0x6000), Spi(0x7000)]);
     let anothers = quartet.token(NEXT, |token| (token.nonce, token.spis) = ([8; 16], spis));
     let ask = |node: &mut Node, token: &Token| {
-        let sa = node.established("other").unwrap();
+        let sa = node.sa_with("other").unwrap();
         node.turn(now, |own, turn| {
             let migration = own.licensing.migration();
             migration.keys_asked(sa, name(NEXT), token, &own.transit, turn);
@@ -982,7 +983,7 @@ fn tokens_of_one_slot_without_end_leave_another_slot_its_places() {
     let mut grant = grant.clone();
     (grant.csa, grant.line) = (CsaId(66), CsaId(66));
     (grant.from_gateway.spi, grant.to_gateway.spi) = (spis[0], spis[1]);
-    let (sa, gateway) = (node.established("gw").unwrap(), "gw".to_owned());
+    let (sa, gateway) = (node.sa_with("gw").unwrap(), node.id("gw").unwrap());
     let installed = node
         .own
         .transit

@@ -7,6 +7,9 @@ use std::net::Ipv4Addr;
 
 const MANY: u16 = 5000;
 
+/// The mobile node whose home address is that of number 1.
+const MOBILE: PeerId = PeerId(1);
+
 fn home(number: u16) -> Ipv4Addr {
     let [high, low] = number.to_be_bytes();
     Ipv4Addr::new(10, 66, high, low)
@@ -14,12 +17,11 @@ fn home(number: u16) -> Ipv4Addr {
 
 /// Returns a home agent with tunnels to many mobile nodes.
 fn crowd() -> Placement {
-    let name = |number: u16| format!("mobile{number}");
-    let places = (0..MANY).map(|number| (name(number), Places::default()));
+    let places = (0..MANY).map(|number| (PeerId(number.into()), Places::default()));
     let mut placement = Placement::new(places.collect(), Vec::new());
     for number in 0..MANY {
         let end = Some(home(number).into());
-        placement.note_end(&name(number), None, end);
+        placement.note_end(PeerId(number.into()), None, end);
     }
     placement
 }
@@ -37,8 +39,7 @@ fn a_registration_has_the_tunnels_of_its_mobile_node_looked_at_and_no_others() {
     ] {
         let mut placement = crowd();
         placement.note_mobile_ip(&Told::HomeAgent(event));
-        let stirred: Vec<_> = placement.stirred.iter().map(String::as_str).collect();
-        assert_eq!(stirred, ["mobile4711"]);
+        assert_eq!(placement.stirred, [PeerId(4711)].into());
     }
 }
 
@@ -58,24 +59,21 @@ fn neighbours_of_a_node_have_the_tunnels_there_looked_at_and_no_others() {
     let mut placement = crowd();
     let [here, next]: [Identity; 2] =
         ["fa.example.net", "fb.example.net"].map(|node| node.parse().unwrap());
-    for (name, handover) in [("mobile1", Handover::Pkd), ("mobile2", Handover::Push)] {
-        placement.places.get_mut(name).unwrap().handover = handover;
-        let tunnel = placement.tunnels.entry(name.to_owned()).or_default();
+    for (peer, handover) in [(MOBILE, Handover::Pkd), (PeerId(2), Handover::Push)] {
+        placement.places.get_mut(&peer).unwrap().handover = handover;
+        let tunnel = placement.tunnels.entry(peer).or_default();
         *tunnel.here_mut() = vec![here.clone()];
     }
     let mut told = |neighbours: &[Identity]| {
         placement.note_neighbours(here.clone(), neighbours.to_vec());
         std::mem::take(&mut placement.stirred)
     };
-    assert_eq!(
-        told(std::slice::from_ref(&next)),
-        ["mobile1".to_owned()].into()
-    );
+    assert_eq!(told(std::slice::from_ref(&next)), [MOBILE].into());
     assert!(
         told(std::slice::from_ref(&next)).is_empty(),
         "it is not new"
     );
-    assert_eq!(told(&[]), ["mobile1".to_owned()].into());
+    assert_eq!(told(&[]), [MOBILE].into());
 }
 
 /// The node may have no neighbours any more, and then announces none.
@@ -111,12 +109,12 @@ fn who_is_denied_has_no_tunnel_looked_at() {
 fn a_peer_is_found_where_it_is_and_not_where_it_was() {
     let mut placement = crowd();
     let moved = Ipv4Addr::new(10, 67, 0, 1);
-    placement.note_end("mobile1", Some(home(1).into()), Some(moved.into()));
+    placement.note_end(MOBILE, Some(home(1).into()), Some(moved.into()));
     let renewed = |home| Told::HomeAgent(HomeEvent::Renewed { home });
     placement.note_mobile_ip(&renewed(home(1)));
     assert!(placement.stirred.is_empty());
     placement.note_mobile_ip(&renewed(moved));
-    assert_eq!(placement.stirred, ["mobile1".to_owned()].into());
-    placement.note_end("mobile1", Some(moved.into()), None);
+    assert_eq!(placement.stirred, [MOBILE].into());
+    placement.note_end(MOBILE, Some(moved.into()), None);
     assert!(!placement.ends.contains_key(&IpAddr::from(moved)));
 }

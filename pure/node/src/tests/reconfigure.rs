@@ -238,3 +238,39 @@ fn only_a_changed_start_overrules_the_operator() {
     world.run_for(Duration::from_secs(90));
     assert_eq!(state(&world), PeerState::Down);
 }
+
+/// A reload adds a peer whose name comes before all others, and removes one.
+#[test]
+fn a_peer_keeps_its_identifier_over_reloads_and_no_other_peer_gets_it() {
+    let mut world = World::connected(Policies::default());
+    world.watch.over = true;
+    let ids = |world: &World| {
+        let names = world.nodes[GATEWAY].names();
+        ["aaron", "alice", "fa"].map(|name| names.id(name))
+    };
+    let [_, alice, fa] = ids(&world);
+    world.events[GATEWAY].clear();
+    world.reconfigure(GATEWAY, |config| config.peers[0] = stranger("aaron"));
+    world.run_for(Duration::from_secs(1));
+    let after = ids(&world);
+    assert_eq!(after[1..], [alice, fa]);
+    assert!(after[0].is_some_and(|aaron| ![alice, fa].contains(&Some(aaron))));
+    let node = &world.nodes[GATEWAY];
+    assert_eq!(node.id("alice"), Err(crate::UnknownPeer));
+    // What is told of the peer that is gone has its name.
+    let mut down = world.events[GATEWAY]
+        .iter()
+        .filter_map(|event| match event {
+            Event::PeerDown { peer, .. } => Some(node.name(*peer)),
+            _ => None,
+        });
+    assert_eq!(down.next(), Some("alice"));
+    world.reconfigure(GATEWAY, |_| {});
+    assert_eq!(ids(&world), after);
+    assert_eq!(world.nodes[GATEWAY].id("aaron"), Err(crate::UnknownPeer));
+    world
+        .command(MOBILE, |node, now| node.up("gw", now))
+        .unwrap();
+    world.run_for(Duration::from_secs(70));
+    assert!(world.tunnel_is_up(), "{:?}", world.events);
+}

@@ -165,8 +165,11 @@ fn both_ends_tell_what_they_agreed_on_under_the_same_spis() {
         (gateway.outbound, gateway.inbound)
     );
     assert_eq!(
-        (mobile.peer.as_str(), gateway.peer.as_str()),
-        ("gw", "alice")
+        [
+            world.nodes[MOBILE].name(mobile.peer),
+            world.nodes[GATEWAY].name(gateway.peer)
+        ],
+        ["gw", "alice"]
     );
 }
 

@@ -119,7 +119,10 @@ fn two_ends_that_begin_at_once_keep_one_tunnel_and_down_ends_it() {
 fn what_a_host_cannot_take_up_ends_at_both_ends_and_is_tried_again() {
     let mut world = World::connected(Policies::default());
     let why = "the device does not take the address".to_owned();
-    world.command(MOBILE, |node, now| node.withdraw("gw", why.clone(), now));
+    world.command(MOBILE, |node, now| {
+        let gateway = node.id("gw").unwrap();
+        node.withdraw(gateway, why.clone(), now);
+    });
     assert_eq!(world.nodes[MOBILE].peers()[0].state, PeerState::Down);
     world.run_for(Duration::from_millis(500));
     assert!(world.spis(MOBILE).is_empty() && world.spis(GATEWAY).is_empty());
@@ -397,7 +400,10 @@ fn a_gateway_that_always_refuses_is_asked_rarely_and_by_two_attempts_at_most() {
         world.ike.clear();
         for _ in 0..3600 {
             world.run_for(Duration::from_secs(1));
-            let attempts = world.nodes[MOBILE].ike.sas_of("gw").count();
+            let attempts = {
+                let node = &world.nodes[MOBILE];
+                node.ike.sas_of(node.id("gw").unwrap()).count()
+            };
             assert!((1..=2).contains(&attempts), "{}: {attempts}", lack.name);
         }
         let (spis, messages) = begun(&world);

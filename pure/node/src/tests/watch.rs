@@ -2,7 +2,7 @@
 //! against the pages that `states` writes.
 
 use crate::Node;
-use model::CsaId;
+use model::{CsaId, PeerId};
 use pages::Machine;
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub struct Watch {
 #[derive(Default)]
 struct Seen {
     peers: BTreeMap<String, String>,
-    grants: BTreeMap<(CsaId, String), String>,
+    grants: BTreeMap<(CsaId, PeerId), String>,
 }
 
 impl Watch {
@@ -59,7 +59,7 @@ impl Watch {
         let csas = node.composite_sas().into_iter();
         let grants = csas.flat_map(|csa| {
             let grants = csa.grants.into_iter();
-            grants.map(move |grant| ((csa.csa, grant.name), format!("{:?}", grant.state)))
+            grants.map(move |grant| ((csa.csa, grant.peer), format!("{:?}", grant.state)))
         });
         let now = Seen {
             peers,

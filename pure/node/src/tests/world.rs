@@ -299,7 +299,10 @@ impl World {
         let anew = self.nodes[who].reconfigure(config, self.now);
         self.look(who, "a changed configuration");
         self.collect();
-        anew.into_iter().collect()
+        let node = &self.nodes[who];
+        anew.into_iter()
+            .map(|id| node.name(id).to_owned())
+            .collect()
     }
 
     /// Sends one datagram into a host's tunnel.
@@ -704,8 +707,15 @@ pub fn config(who: usize, policies: &Policies) -> Config {
     if policies.kem && who != LICENSED {
         peers[0].kems = vec![Some(model::Kem::MlKem512), None];
     }
-    let other = ["gw", "alice", ""][who];
-    let covered = policies.cover.is_some();
+    if who != LICENSED {
+        peers[0].sizes = policies.cover.map(|_| Sizes::one(1000));
+        peers[0].cover = policies.cover;
+        peers[0].level = LevelChoice {
+            every: policies.every,
+            opaque_below: policies.opaque_below,
+            ..LevelChoice::default()
+        };
+    }
     Config {
         start: match who {
             MOBILE => vec!["gw".to_owned()],
@@ -718,24 +728,6 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         window: policies.window.filter(|_| who == LICENSED),
         stand_in: policies.stand_in.filter(|_| who == LICENSED),
         grant_lifetime: Duration::from_secs(3600),
-        sizes: covered
-            .then(|| (other.to_owned(), Sizes::one(1000)))
-            .into_iter()
-            .collect(),
-        cover: policies
-            .cover
-            .map(|interval| (other.to_owned(), interval))
-            .into_iter()
-            .collect(),
-        levels: [(
-            other.to_owned(),
-            LevelChoice {
-                every: policies.every,
-                opaque_below: policies.opaque_below,
-                ..LevelChoice::default()
-            },
-        )]
-        .into(),
         ..Config::new(identity(who), peers)
     }
 }

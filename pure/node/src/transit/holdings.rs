@@ -8,7 +8,7 @@
 use crate::status::HeldGrant;
 use crypto::Secret;
 use esp::Unusable;
-use model::{CsaId, Grant, IkeSaId, Instant, Spi};
+use model::{CsaId, Grant, IkeSaId, Instant, PeerId, Spi};
 use pep::{Line, Owner};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,11 +31,11 @@ enum Entry {
     /// The IKE SA on which it arrived, and its identifier there.
     Over(IkeSaId, CsaId),
     /// Its gateway, and its identifier there.
-    Granted(String, CsaId),
+    Granted(PeerId, CsaId),
     /// Its gateway, and the identifier of its line there.
-    GrantedLine(String, CsaId),
+    GrantedLine(PeerId, CsaId),
     /// Its gateway, and one of its SPIs.
-    Spi(String, Spi),
+    Spi(PeerId, Spi),
     /// The node's own identifier of its line.
     Line(CsaId),
     /// Time of its expiry.
@@ -66,18 +66,17 @@ pub(crate) struct Names {
 impl Holdings {
     /// Returns the node's own identifiers for a grant: the existing ones if it renews a grant.
     /// Errors if the gateway has too many grants with one of the SPIs.
-    pub fn name(&mut self, gateway: &str, grant: &Grant<Secret>) -> Result<Names, Unusable> {
-        let gateway = || gateway.to_owned();
-        let renewed = self.first(Entry::Granted(gateway(), grant.csa));
+    pub fn name(&mut self, gateway: PeerId, grant: &Grant<Secret>) -> Result<Names, Unusable> {
+        let renewed = self.first(Entry::Granted(gateway, grant.csa));
         for spi in [grant.from_gateway.spi, grant.to_gateway.spi] {
-            let with_spi = self.with(Entry::Spi(gateway(), spi));
+            let with_spi = self.with(Entry::Spi(gateway, spi));
             if with_spi.filter(|csa| Some(*csa) != renewed).count() >= CANDIDATES {
                 return Err(Unusable::Crowded);
             }
         }
-        let of_line = self.first(Entry::GrantedLine(gateway(), grant.line));
+        let of_line = self.first(Entry::GrantedLine(gateway, grant.line));
         let line = of_line.and_then(|csa| self.get(csa)).map(|held| held.line);
-        let owner = self.granted_by(&gateway()).map(|held| held.line.owner);
+        let owner = self.granted_by(gateway).map(|held| held.line.owner);
         let csa = renewed.unwrap_or_else(|| CsaId(self.next()));
         let line = line.unwrap_or_else(|| Line {
             owner: owner.unwrap_or_else(|| Owner(self.next())),
@@ -87,17 +86,16 @@ impl Holdings {
     }
 
     /// Returns a grant of a gateway, if any is held.
-    fn granted_by(&self, gateway: &str) -> Option<&Held> {
-        let mut from = self.range(Entry::Granted(gateway.to_owned(), CsaId(0)));
+    fn granted_by(&self, gateway: PeerId) -> Option<&Held> {
+        let mut from = self.range(Entry::Granted(gateway, CsaId(0)));
         let (entry, csa) = from.next()?;
-        let is_its = matches!(entry, Entry::Granted(of, _) if of == gateway);
+        let is_its = matches!(entry, Entry::Granted(of, _) if *of == gateway);
         self.get(*csa).filter(|_| is_its)
     }
 
     /// Returns true if the grant of a gateway with this identifier is held.
-    pub fn has(&self, gateway: &str, csa: CsaId) -> bool {
-        self.first(Entry::Granted(gateway.to_owned(), csa))
-            .is_some()
+    pub fn has(&self, gateway: PeerId, csa: CsaId) -> bool {
+        self.first(Entry::Granted(gateway, csa)).is_some()
     }
 
     /// Adds a grant. Returns the one with the same identifier that it replaces.
@@ -182,13 +180,13 @@ impl Holdings {
 
 impl Held {
     fn entries(&self) -> impl Iterator<Item = Entry> {
-        let gateway = || self.status.gateway.clone();
+        let gateway = self.status.gateway;
         let entries = [
             Entry::Over(self.sa, self.status.csa),
-            Entry::Granted(gateway(), self.status.csa),
-            Entry::GrantedLine(gateway(), self.granted_line),
-            Entry::Spi(gateway(), self.status.from_gateway),
-            Entry::Spi(gateway(), self.status.to_gateway),
+            Entry::Granted(gateway, self.status.csa),
+            Entry::GrantedLine(gateway, self.granted_line),
+            Entry::Spi(gateway, self.status.from_gateway),
+            Entry::Spi(gateway, self.status.to_gateway),
             Entry::Line(self.line.csa),
             Entry::Until(self.status.until),
         ];
@@ -225,13 +223,13 @@ mod tests {
     }
 
     /// Holds a grant of a gateway, and returns its names.
-    fn hold(holdings: &mut Holdings, gateway: &str, csa: u64) -> Names {
+    fn hold(holdings: &mut Holdings, gateway: PeerId, csa: u64) -> Names {
         let grant = grant(csa);
         let names = holdings.name(gateway, &grant).unwrap();
         let status = HeldGrant {
             csa: grant.csa,
-            gateway: gateway.to_owned(),
-            identity: gateway.parse().unwrap(),
+            gateway,
+            identity: "gateway".parse().unwrap(),
             from_gateway: grant.from_gateway.spi,
             to_gateway: grant.to_gateway.spi,
             zones: Vec::new(),
@@ -257,14 +255,14 @@ mod tests {
     #[test]
     fn the_lines_of_a_gateway_have_one_owner_and_those_of_two_gateways_have_two() {
         let mut holdings = Holdings::default();
-        let [first, second] = [1, 2].map(|csa| hold(&mut holdings, "gateway", csa));
-        let other = hold(&mut holdings, "gatewa", 1);
-        let another = hold(&mut holdings, "gateway-2", 1);
+        let [first, second] = [1, 2].map(|csa| hold(&mut holdings, PeerId(1), csa));
+        let other = hold(&mut holdings, PeerId(0), 1);
+        let another = hold(&mut holdings, PeerId(2), 1);
         let owners = [first, second, other, another].map(|names| names.line.owner);
         assert_eq!(owners[0], owners[1]);
         let different: BTreeSet<_> = owners.into_iter().collect();
         assert_eq!(different.len(), 3);
-        let renewed = hold(&mut holdings, "gateway", 1);
+        let renewed = hold(&mut holdings, PeerId(1), 1);
         assert_eq!((renewed.csa, renewed.line), (first.csa, first.line));
     }
 }

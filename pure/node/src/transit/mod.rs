@@ -16,7 +16,7 @@ use crate::{Dropped, Event};
 use crypto::Secret;
 use esp::{Direction, Headers, Licensed, NotOpened, Scratch, Unusable, View};
 use holdings::{Held, Holdings};
-use model::{CsaId, Deadline, Grant, Identity, IkeSaId, Instant, Spi};
+use model::{CsaId, Deadline, Grant, Identity, IkeSaId, Instant, PeerId, Spi};
 use pairs::{OneWay, Pair, Pairs};
 use pep::{Line, Patience, Position, Segment, Side, Snoop, StandIn, WindowLimiter};
 use std::collections::{BTreeMap, VecDeque};
@@ -132,7 +132,7 @@ impl Transit {
     pub fn install(
         &mut self,
         sa: IkeSaId,
-        gateway: String,
+        gateway: PeerId,
         identity: Identity,
         grant: Grant<Secret>,
         now: Instant,
@@ -155,7 +155,7 @@ impl Transit {
             injects: grant.from_gateway.injection.is_some(),
             until: now + grant.lifetime,
         };
-        let names = self.held.name(&status.gateway, &grant)?;
+        let names = self.held.name(gateway, &grant)?;
         let new = Held {
             sa,
             line: names.line,
@@ -179,20 +179,20 @@ impl Transit {
     pub fn granted(
         &mut self,
         sa: IkeSaId,
-        gateway: String,
+        gateway: PeerId,
         identity: Identity,
         grant: Grant<Secret>,
         turn: &mut Turn<'_>,
     ) -> Option<RefusalCode> {
         let csa = grant.csa;
-        match self.install(sa, gateway.clone(), identity, grant, turn.now) {
+        match self.install(sa, gateway, identity, grant, turn.now) {
             Ok(held) => {
                 turn.add(Event::GrantHeld(held));
                 None
             }
             Err(unusable) => {
                 turn.add(Event::GrantUnusable {
-                    gateway: gateway.clone(),
+                    gateway,
                     csa,
                     why: unusable.to_string(),
                 });
@@ -211,7 +211,7 @@ impl Transit {
     }
 
     /// Returns true if a grant for the gateway's composite SA is held.
-    pub fn holds(&self, gateway: &str, csa: CsaId) -> bool {
+    pub fn holds(&self, gateway: PeerId, csa: CsaId) -> bool {
         self.held.has(gateway, csa)
     }
 

@@ -2,7 +2,7 @@
 //! that peer's only.
 
 use crate::status::ChildStatus;
-use model::{ChildSaId, IkeSaId, Instant, Path};
+use model::{ChildSaId, IkeSaId, Instant, Path, PeerId};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Children {
     all: BTreeMap<ChildSaId, Child>,
     /// The ids of each peer's child SAs, in order.
-    by_peer: FxHashMap<String, Vec<ChildSaId>>,
+    by_peer: FxHashMap<PeerId, Vec<ChildSaId>>,
     by_path: BTreeSet<(Path, ChildSaId)>,
     /// Number of visits to all child SAs.
     #[cfg(test)]
@@ -20,7 +20,7 @@ pub(crate) struct Children {
 
 /// State of a child SA.
 pub(crate) struct Child {
-    pub(crate) peer: String,
+    pub(crate) peer: PeerId,
     pub(crate) ike: IkeSaId,
     /// Arrival of the newest packet that `ike` was notified of.
     pub(crate) heard: Option<Instant>,
@@ -31,7 +31,7 @@ pub(crate) struct Child {
 
 impl Children {
     pub(crate) fn insert(&mut self, id: ChildSaId, child: Child) {
-        let of_peer = self.by_peer.entry(child.peer.clone()).or_default();
+        let of_peer = self.by_peer.entry(child.peer).or_default();
         if let Err(place) = of_peer.binary_search(&id) {
             of_peer.insert(place, id);
         }
@@ -62,9 +62,9 @@ impl Children {
     /// Returns the child SAs of a peer, the oldest first.
     pub(crate) fn of_peer(
         &self,
-        peer: &str,
+        peer: PeerId,
     ) -> impl DoubleEndedIterator<Item = (ChildSaId, &Child)> {
-        let ids = self.by_peer.get(peer).into_iter().flatten();
+        let ids = self.by_peer.get(&peer).into_iter().flatten();
         ids.filter_map(|id| Some((*id, self.all.get(id)?)))
     }
 

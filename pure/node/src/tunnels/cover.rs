@@ -6,28 +6,28 @@
 //!
 //! Only the clock counts. Intervals that passed while the host was suspended are not made up for.
 
-use model::{Deadline, Instant};
+use model::{Deadline, Instant, PeerId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// State of cover traffic, by peer name.
+/// State of cover traffic.
 #[derive(Default)]
 pub(crate) struct Cover {
-    intervals: BTreeMap<String, Duration>,
+    intervals: BTreeMap<PeerId, Duration>,
     /// End of the current interval of each peer that has a tunnel.
-    ends: BTreeMap<String, Instant>,
+    ends: BTreeMap<PeerId, Instant>,
     /// The same in the order of time.
-    due: BTreeSet<(Instant, String)>,
+    due: BTreeSet<(Instant, PeerId)>,
     /// Peers whose interval has ended.
-    ended: BTreeSet<String>,
+    ended: BTreeSet<PeerId>,
 }
 
 impl Cover {
     /// Replaces the intervals. `up` lists the peers that have a tunnel.
-    pub(crate) fn set<'p>(
+    pub(crate) fn set(
         &mut self,
-        intervals: BTreeMap<String, Duration>,
-        up: impl Iterator<Item = &'p str>,
+        intervals: BTreeMap<PeerId, Duration>,
+        up: impl Iterator<Item = PeerId>,
         now: Instant,
     ) {
         *self = Self {
@@ -38,34 +38,34 @@ impl Cover {
     }
 
     /// Starts the interval of a peer that has a tunnel.
-    pub(crate) fn begin(&mut self, peer: &str, now: Instant) {
-        if let Some(interval) = self.intervals.get(peer) {
+    pub(crate) fn begin(&mut self, peer: PeerId, now: Instant) {
+        if let Some(interval) = self.intervals.get(&peer) {
             let end = now + *interval;
-            if !self.ends.contains_key(peer) {
-                self.set_end(peer.to_owned(), end);
+            if !self.ends.contains_key(&peer) {
+                self.set_end(peer, end);
             }
         }
     }
 
     /// Stops the interval of a peer that has no tunnel any more.
-    pub(crate) fn end(&mut self, peer: &str) {
-        if let Some(end) = self.ends.remove(peer) {
-            self.due.remove(&(end, peer.to_owned()));
+    pub(crate) fn end(&mut self, peer: PeerId) {
+        if let Some(end) = self.ends.remove(&peer) {
+            self.due.remove(&(end, peer));
         }
-        self.ended.remove(peer);
+        self.ended.remove(&peer);
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         let due = self.due.iter().take_while(|(end, _)| *end <= now);
-        for (end, peer) in due.cloned().collect::<Vec<_>>() {
+        for (end, peer) in due.copied().collect::<Vec<_>>() {
             let interval = self.intervals.get(&peer).copied().unwrap_or_default();
-            self.ended.insert(peer.clone());
+            self.ended.insert(peer);
             self.set_end(peer, (end + interval).max(now + interval / 2));
         }
     }
 
     /// Returns the next peer whose interval has ended.
-    pub(crate) fn pop_ended(&mut self) -> Option<String> {
+    pub(crate) fn pop_ended(&mut self) -> Option<PeerId> {
         self.ended.pop_first()
     }
 
@@ -77,9 +77,9 @@ impl Cover {
         })
     }
 
-    fn set_end(&mut self, peer: String, end: Instant) {
-        if let Some(before) = self.ends.insert(peer.clone(), end) {
-            self.due.remove(&(before, peer.clone()));
+    fn set_end(&mut self, peer: PeerId, end: Instant) {
+        if let Some(before) = self.ends.insert(peer, end) {
+            self.due.remove(&(before, peer));
         }
         self.due.insert((end, peer));
     }

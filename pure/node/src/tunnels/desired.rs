@@ -7,7 +7,7 @@
 //! thousand.
 
 use crate::Cause;
-use model::{Deadline, IkeSaId, Instant};
+use model::{Deadline, IkeSaId, Instant, PeerId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -48,10 +48,9 @@ impl From<&ike::DownReason> for Retry {
 /// State of all peers, with an index by time.
 #[derive(Default)]
 pub(crate) struct Peers {
-    /// State by peer name.
-    entries: FxHashMap<String, Entry>,
+    entries: FxHashMap<PeerId, Entry>,
     /// Times of the next initiations, equal to `retry_at` of the entries.
-    due: BTreeSet<(Instant, String)>,
+    due: BTreeSet<(Instant, PeerId)>,
 }
 
 /// A refusal or failure, as `strata status` shows it.
@@ -100,35 +99,35 @@ impl Entry {
 
 impl Peers {
     /// Creates the state of these peers, each with true if we can initiate.
-    pub fn new(peers: impl Iterator<Item = (String, bool)>) -> Self {
+    pub fn new(peers: impl Iterator<Item = (PeerId, bool)>) -> Self {
         let entry = |reachable| Entry {
             reachable,
             ..Entry::default()
         };
         Self {
             entries: peers
-                .map(|(name, reachable)| (name, entry(reachable)))
+                .map(|(peer, reachable)| (peer, entry(reachable)))
                 .collect(),
             due: BTreeSet::new(),
         }
     }
 
     /// Adds a peer, or updates its reachability.
-    pub fn know(&mut self, name: &str, reachable: bool) {
-        let entry = self.entries.entry(name.to_owned()).or_default();
+    pub fn know(&mut self, peer: PeerId, reachable: bool) {
+        let entry = self.entries.entry(peer).or_default();
         entry.reachable = reachable;
     }
 
     /// Removes every peer that `keeps` rejects.
-    pub fn retain(&mut self, keeps: impl Fn(&str) -> bool) {
-        self.entries.retain(|name, _| keeps(name));
-        self.due.retain(|(_, name)| keeps(name));
+    pub fn retain(&mut self, keeps: impl Fn(PeerId) -> bool) {
+        self.entries.retain(|peer, _| keeps(*peer));
+        self.due.retain(|(_, peer)| keeps(*peer));
     }
 
     /// Resets a peer whose IKE SA ends because its terms changed. A wanted peer is initiated at
     /// once.
-    pub fn renew(&mut self, name: &str, now: Instant) {
-        self.change(name, |entry| {
+    pub fn renew(&mut self, peer: PeerId, now: Instant) {
+        self.change(peer, |entry| {
             let (reachable, wanted) = (entry.reachable, entry.wanted);
             *entry = Entry {
                 reachable,
@@ -140,14 +139,14 @@ impl Peers {
     }
 
     /// Stops keeping a peer up. If the peer is up it stays.
-    pub fn release(&mut self, name: &str) {
-        self.change(name, |entry| {
+    pub fn release(&mut self, peer: PeerId) {
+        self.change(peer, |entry| {
             (entry.wanted, entry.retry_at) = (false, None);
         });
     }
 
-    pub fn get(&self, name: &str) -> Option<&Entry> {
-        self.entries.get(name)
+    pub fn get(&self, peer: PeerId) -> Option<&Entry> {
+        self.entries.get(&peer)
     }
 
     /// Returns the state of all peers, in no particular order.
@@ -156,8 +155,8 @@ impl Peers {
     }
 
     /// Marks a peer as wanted or not. Returns `None` if there is no such peer.
-    pub fn want(&mut self, name: &str, wanted: bool, now: Instant) -> Option<()> {
-        self.change(name, |entry| {
+    pub fn want(&mut self, peer: PeerId, wanted: bool, now: Instant) -> Option<()> {
+        self.change(peer, |entry| {
             entry.wanted = wanted;
             entry.failures = 0;
             entry.retry_at = (wanted && entry.reachable && entry.sa.is_none()).then_some(now);
@@ -165,18 +164,18 @@ impl Peers {
     }
 
     /// Returns the peers to initiate now.
-    pub fn due(&mut self, now: Instant) -> Vec<String> {
+    pub fn due(&mut self, now: Instant) -> Vec<PeerId> {
         let due = self.due.iter().take_while(|(at, _)| *at <= now);
-        let names: Vec<_> = due.map(|(_, name)| name.clone()).collect();
-        for name in &names {
-            self.change(name, |entry| entry.retry_at = None);
+        let peers: Vec<_> = due.map(|(_, peer)| *peer).collect();
+        for peer in &peers {
+            self.change(*peer, |entry| entry.retry_at = None);
         }
-        names
+        peers
     }
 
     /// Plans another attempt beside the one in progress, which was refused without proof.
-    pub fn retry_beside(&mut self, name: &str, now: Instant) {
-        self.change(name, |entry| {
+    pub fn retry_beside(&mut self, peer: PeerId, now: Instant) {
+        self.change(peer, |entry| {
             if entry.up_since.is_none() && entry.retry_at.is_none() {
                 entry.plan(Retry::Hurried, now);
             }
@@ -184,13 +183,13 @@ impl Peers {
     }
 
     /// Records that an initiation was started.
-    pub fn started(&mut self, name: &str, sa: IkeSaId) {
-        self.change(name, |entry| entry.sa = Some(sa));
+    pub fn started(&mut self, peer: PeerId, sa: IkeSaId) {
+        self.change(peer, |entry| entry.sa = Some(sa));
     }
 
     /// Records that either side established an IKE SA, which replaces an older one.
-    pub fn up(&mut self, name: &str, sa: IkeSaId, now: Instant) {
-        self.change(name, |entry| {
+    pub fn up(&mut self, peer: PeerId, sa: IkeSaId, now: Instant) {
+        self.change(peer, |entry| {
             *entry = Entry {
                 reachable: entry.reachable,
                 wanted: entry.wanted,
@@ -204,13 +203,13 @@ impl Peers {
     /// Records that an IKE SA ended. Has no effect if a newer one exists.
     pub fn down(
         &mut self,
-        name: &str,
+        peer: PeerId,
         sa: Option<IkeSaId>,
         why: Cause,
         retry: Retry,
         now: Instant,
     ) {
-        self.change(name, |entry| {
+        self.change(peer, |entry| {
             if sa.is_some() && entry.sa != sa {
                 return;
             }
@@ -226,8 +225,8 @@ impl Peers {
     }
 
     /// Records a refusal that did not end an IKE SA of ours: we refused, or a child was refused.
-    pub fn refused(&mut self, name: &str, refused: Refused) {
-        self.change(name, |entry| entry.refusal = Some(Box::new(refused)));
+    pub fn refused(&mut self, peer: PeerId, refused: Refused) {
+        self.change(peer, |entry| entry.refusal = Some(Box::new(refused)));
     }
 
     pub fn poll_timeout(&self) -> Option<Deadline> {
@@ -240,16 +239,15 @@ impl Peers {
 
     /// Changes the entry of a peer and keeps the index by time consistent. Returns `None` if there
     /// is no such peer.
-    fn change(&mut self, name: &str, change: impl FnOnce(&mut Entry)) -> Option<()> {
-        let entry = self.entries.get_mut(name)?;
+    fn change(&mut self, peer: PeerId, change: impl FnOnce(&mut Entry)) -> Option<()> {
+        let entry = self.entries.get_mut(&peer)?;
         let before = entry.retry_at;
         change(entry);
         if before != entry.retry_at {
-            let named = |at| (at, name.to_owned());
-            if let Some(before) = before.map(named) {
-                self.due.remove(&before);
+            if let Some(before) = before {
+                self.due.remove(&(before, peer));
             }
-            self.due.extend(entry.retry_at.map(named));
+            self.due.extend(entry.retry_at.map(|at| (at, peer)));
         }
         Some(())
     }
@@ -262,21 +260,25 @@ mod tests {
     use ike::{BadProof, DownReason, NotVerified};
     use wire::ike::NotifyType;
 
+    const GW: PeerId = PeerId(0);
+
+    const OTHER: PeerId = PeerId(1);
+
     /// Returns the seconds before each attempt to initiate with a peer that never gets up.
     fn waits(attempts: u64, retry: Retry) -> Vec<u64> {
         let mut peers = Peers::default();
-        peers.know("gw", true);
+        peers.know(GW, true);
         let mut now = Instant::ZERO;
-        assert_eq!(peers.want("gw", true, now), Some(()));
+        assert_eq!(peers.want(GW, true, now), Some(()));
         let mut waits = Vec::new();
         for attempt in 0..attempts {
             let at = peers.poll_timeout().expect("a retry is planned").at;
             waits.push((at - now).as_secs());
             now = at;
-            assert_eq!(peers.due(now), ["gw"]);
+            assert_eq!(peers.due(now), [GW]);
             let sa = IkeSaId(attempt);
-            peers.started("gw", sa);
-            peers.down("gw", Some(sa), "no answer".to_owned().into(), retry, now);
+            peers.started(GW, sa);
+            peers.down(GW, Some(sa), "no answer".to_owned().into(), retry, now);
         }
         waits
     }
@@ -336,20 +338,20 @@ mod tests {
     #[test]
     fn one_attempt_is_planned_beside_one_that_was_refused_and_none_beside_one_that_is_up() {
         let mut peers = Peers::default();
-        peers.know("gw", true);
-        peers.want("gw", true, Instant::ZERO);
+        peers.know(GW, true);
+        peers.want(GW, true, Instant::ZERO);
         let mut now = Instant::ZERO;
         for (attempt, seconds) in [(1, 0), (2, 1), (3, 2), (4, 4), (5, 4)] {
             let due = peers.poll_timeout().map(|deadline| deadline.at);
             assert_eq!(due, Some(now + Duration::from_secs(seconds)));
             now += Duration::from_secs(seconds);
-            assert_eq!(peers.due(now), ["gw"]);
-            peers.started("gw", IkeSaId(attempt));
-            peers.retry_beside("gw", now);
-            peers.retry_beside("gw", now);
+            assert_eq!(peers.due(now), [GW]);
+            peers.started(GW, IkeSaId(attempt));
+            peers.retry_beside(GW, now);
+            peers.retry_beside(GW, now);
         }
-        peers.up("gw", IkeSaId(4), now);
-        peers.retry_beside("gw", now);
+        peers.up(GW, IkeSaId(4), now);
+        peers.retry_beside(GW, now);
         assert_eq!(peers.poll_timeout(), None);
     }
 
@@ -357,18 +359,18 @@ mod tests {
     fn a_peer_that_is_released_forgotten_or_up_is_not_initiated() {
         let now = Instant::ZERO;
         let leaving: [fn(&mut Peers); 3] = [
-            |peers| peers.release("gw"),
-            |peers| peers.retain(|name| name != "gw"),
-            |peers| peers.up("gw", IkeSaId(1), Instant::ZERO),
+            |peers| peers.release(GW),
+            |peers| peers.retain(|peer| peer != GW),
+            |peers| peers.up(GW, IkeSaId(1), Instant::ZERO),
         ];
         for leave in leaving {
             let mut peers = Peers::default();
-            for name in ["gw", "other"] {
-                peers.know(name, true);
-                peers.want(name, true, now);
+            for peer in [GW, OTHER] {
+                peers.know(peer, true);
+                peers.want(peer, true, now);
             }
             leave(&mut peers);
-            assert_eq!(peers.due(now), ["other"]);
+            assert_eq!(peers.due(now), [OTHER]);
             assert_eq!(peers.poll_timeout(), None);
         }
     }
@@ -376,18 +378,15 @@ mod tests {
     #[test]
     fn the_end_of_an_old_ike_sa_does_not_touch_the_one_that_replaced_it() {
         let mut peers = Peers::default();
-        peers.know("alice", false);
-        peers.up("alice", IkeSaId(2), Instant::ZERO);
+        peers.know(GW, false);
+        peers.up(GW, IkeSaId(2), Instant::ZERO);
         peers.down(
-            "alice",
+            GW,
             Some(IkeSaId(1)),
             "replaced".to_owned().into(),
             Retry::Usual,
             Instant::ZERO,
         );
-        assert_eq!(
-            peers.get("alice").and_then(|entry| entry.sa),
-            Some(IkeSaId(2))
-        );
+        assert_eq!(peers.get(GW).and_then(|entry| entry.sa), Some(IkeSaId(2)));
     }
 }

@@ -4,45 +4,44 @@
 //! runs, independently of any SA.
 
 use crate::config::{Role, Stance, ZonePolicy};
-use model::{Level, LevelChoice, Signal};
+use esp::PeerSettings;
+use model::{Level, LevelChoice, PeerId, Signal};
 use std::collections::BTreeMap;
 
-/// Level choices of the configuration and the operator, by peer name.
+/// Level choices of the configuration and the operator.
 #[derive(Default)]
 pub(crate) struct Levels {
-    configured: BTreeMap<String, LevelChoice>,
-    signals: BTreeMap<String, Signal>,
+    configured: BTreeMap<PeerId, LevelChoice>,
+    signals: BTreeMap<PeerId, Signal>,
 }
 
 impl Levels {
-    pub(crate) fn new(configured: BTreeMap<String, LevelChoice>) -> Self {
-        let signals = BTreeMap::new();
-        Self {
-            configured,
-            signals,
+    /// Replaces the configured choices by those in the settings, and overrides these.
+    pub(crate) fn set(&mut self, settings: &mut BTreeMap<PeerId, PeerSettings>) {
+        let configured = settings.iter();
+        let configured = configured.map(|(peer, settings)| (*peer, settings.level));
+        self.configured = configured.collect();
+        for peer in self.signals.keys() {
+            settings.entry(*peer).or_default();
+        }
+        for (peer, settings) in settings {
+            settings.level = self.choice(*peer);
         }
     }
 
-    /// Replaces the configured choices.
-    pub(crate) fn set(&mut self, configured: BTreeMap<String, LevelChoice>) {
-        self.configured = configured;
-    }
-
-    /// Returns the effective choice for each peer.
-    pub(crate) fn choices(&self) -> BTreeMap<String, LevelChoice> {
-        let names = self.configured.keys().chain(self.signals.keys());
-        let choice = |name: &String| LevelChoice {
-            signal: self.signal(name),
-            ..self.configured.get(name).copied().unwrap_or_default()
-        };
-        names.map(|name| (name.clone(), choice(name))).collect()
+    /// Returns the effective choice for a peer.
+    pub(crate) fn choice(&self, peer: PeerId) -> LevelChoice {
+        LevelChoice {
+            signal: self.signal(peer),
+            ..self.configured.get(&peer).copied().unwrap_or_default()
+        }
     }
 
     /// Sets the operator's signal for a peer in some role. `agreed` tells for each composite SA of
     /// the peer whether unencrypted packets are allowed.
     pub(crate) fn choose(
         &mut self,
-        peer: &str,
+        peer: PeerId,
         role: Option<&Role>,
         agreed: impl Iterator<Item = bool>,
         signal: Signal,
@@ -53,13 +52,13 @@ impl Levels {
             None => return Err(NoLevel::UnknownPeer),
         };
         is_open(zones, agreed, signal)?;
-        self.signals.insert(peer.to_owned(), signal);
+        self.signals.insert(peer, signal);
         Ok(())
     }
 
     /// Returns the operator's signal for a peer.
-    pub(crate) fn signal(&self, peer: &str) -> Signal {
-        self.signals.get(peer).copied().unwrap_or_default()
+    pub(crate) fn signal(&self, peer: PeerId) -> Signal {
+        self.signals.get(&peer).copied().unwrap_or_default()
     }
 }
 

@@ -12,18 +12,21 @@ pub(crate) mod rivals;
 mod silence;
 mod succession;
 
-use crate::config::{Inside, Peer, Role};
+use crate::config::{Inside, Role};
 use crate::effects::{IkeCommand, Turn};
 use crate::{Cause, Event};
 use children::{Child, Children};
 use cover::Cover;
 use crypto::Secret;
 use desired::{Entry, Peers, Refused, Retry, UnknownPeer};
+use esp::PeerSettings;
 use ike::is_slot;
 use initiations::Initiations;
 use keys::KeyReports;
 use level::{Levels, NoLevel};
-use model::{ChildSa, ChildSaId, Deadline, IkeSaId, Instant, LevelChoice, Mode, Path, Signal};
+use model::{
+    ChildSa, ChildSaId, Deadline, IkeSaId, Instant, LevelChoice, Mode, Path, PeerId, Signal,
+};
 use moving::{CannotMove, Moving, PathsStatus};
 use outside::Outside;
 use rivals::{InTurns, Rivals};
@@ -35,8 +38,8 @@ use succession::{Heir, Succession};
 
 /// The tunnels of a host. It knows nothing of licensed nodes: `dispatch.rs` joins both.
 pub(crate) struct Tunnels {
-    /// Names of the peers that the configuration wants up.
-    start: BTreeSet<String>,
+    /// Peers that the configuration wants up.
+    start: BTreeSet<PeerId>,
     desired: Peers,
     children: Children,
     succession: Succession,
@@ -46,8 +49,8 @@ pub(crate) struct Tunnels {
     silences: Silences,
     initiations: Initiations,
     rivals: Rivals,
-    /// Settings that peers assign to us, by IKE SA, with the names of the peers.
-    assigned: BTreeMap<IkeSaId, (String, Inside)>,
+    /// Settings that peers assign to us, by IKE SA, with the peers.
+    assigned: BTreeMap<IkeSaId, (PeerId, Inside)>,
     outside: Outside,
     keys: KeyReports,
     /// The last refusal of an unknown peer.
@@ -56,9 +59,8 @@ pub(crate) struct Tunnels {
 
 /// The part of the configuration that tunnels need.
 pub(crate) struct TunnelConfig {
-    pub start: Vec<String>,
-    pub cover: BTreeMap<String, Duration>,
-    pub levels: BTreeMap<String, LevelChoice>,
+    pub start: Vec<PeerId>,
+    pub cover: BTreeMap<PeerId, Duration>,
 }
 
 impl Tunnels {
@@ -66,11 +68,11 @@ impl Tunnels {
         config: TunnelConfig,
         outside: Outside,
         key_log: bool,
-        peers: &[Peer],
+        peers: &[ike::Peer],
         now: Instant,
     ) -> Self {
         let reachable = peers.iter();
-        let reachable = reachable.map(|peer| (peer.name.clone(), is_reachable(peer)));
+        let reachable = reachable.map(|peer| (peer.id, is_reachable(peer)));
         let mut tunnels = Self {
             start: wanted(config.start, peers),
             desired: Peers::new(reachable),
@@ -78,7 +80,7 @@ impl Tunnels {
             succession: Succession::default(),
             moving: Moving::new(outside.natt_port()),
             cover: Cover::default(),
-            levels: Levels::new(config.levels),
+            levels: Levels::default(),
             silences: Silences::default(),
             initiations: Initiations::default(),
             rivals: Rivals::default(),
@@ -88,53 +90,50 @@ impl Tunnels {
             stranger: None,
         };
         tunnels.cover.set(config.cover, std::iter::empty(), now);
-        for name in &tunnels.start {
-            tunnels.desired.want(name, true, now);
+        for peer in &tunnels.start {
+            tunnels.desired.want(*peer, true, now);
         }
         tunnels
     }
 
     /// Applies changed intervals of cover traffic.
-    pub fn set_cover(&mut self, cover: BTreeMap<String, Duration>, now: Instant) {
+    pub fn set_cover(&mut self, cover: BTreeMap<PeerId, Duration>, now: Instant) {
         let up = self.children.iter();
-        let up = up.map(|(_, child)| child.peer.as_str());
+        let up = up.map(|(_, child)| child.peer);
         self.cover.set(cover, up, now);
     }
 
-    /// Applies the configured levels. Returns the effective choices.
-    pub fn set_levels(
-        &mut self,
-        levels: BTreeMap<String, LevelChoice>,
-    ) -> BTreeMap<String, LevelChoice> {
-        self.levels.set(levels);
-        self.levels.choices()
+    /// Applies the configured levels in the settings of packets, and overrides them there with the
+    /// operator's.
+    pub fn set_levels(&mut self, settings: &mut BTreeMap<PeerId, PeerSettings>) {
+        self.levels.set(settings);
     }
 
-    /// Sets the peers to keep up. Returns the names of those that are new in the list.
+    /// Sets the peers to keep up. Returns those that are new in the list.
     pub fn set_peers(
         &mut self,
-        start: Vec<String>,
-        anew: &BTreeSet<String>,
+        start: Vec<PeerId>,
+        anew: &BTreeSet<PeerId>,
         ike: &ike::Engine,
         now: Instant,
-    ) -> Vec<String> {
+    ) -> Vec<PeerId> {
         let start = wanted(start, ike.peers());
         let old_start = std::mem::replace(&mut self.start, start);
-        self.desired.retain(|name| ike.peer(name).is_some());
-        self.rivals.retain(|name| ike.peer(name).is_some());
+        self.desired.retain(|peer| ike.peer(peer).is_some());
+        self.rivals.retain(|peer| ike.peer(peer).is_some());
         for peer in ike.peers() {
-            self.desired.know(&peer.name, is_reachable(peer));
+            self.desired.know(peer.id, is_reachable(peer));
         }
-        for name in anew {
-            self.desired.renew(name, now);
+        for peer in anew {
+            self.desired.renew(*peer, now);
         }
         // Only a changed entry overrides an earlier command of the operator.
-        let new: Vec<_> = self.start.difference(&old_start).cloned().collect();
-        for name in &new {
-            self.desired.want(name, true, now);
+        let new: Vec<_> = self.start.difference(&old_start).copied().collect();
+        for peer in &new {
+            self.desired.want(*peer, true, now);
         }
-        for name in old_start.difference(&self.start) {
-            self.desired.release(name);
+        for peer in old_start.difference(&self.start) {
+            self.desired.release(*peer);
         }
         new
     }
@@ -142,23 +141,23 @@ impl Tunnels {
     // Peers to keep up.
 
     /// Marks a peer as wanted or not. Errors if there is no such peer.
-    pub fn want(&mut self, peer: &str, wanted: bool, now: Instant) -> Result<(), UnknownPeer> {
+    pub fn want(&mut self, peer: PeerId, wanted: bool, now: Instant) -> Result<(), UnknownPeer> {
         self.desired.want(peer, wanted, now).ok_or(UnknownPeer)
     }
 
     /// Returns the peers to initiate now.
-    pub fn take_due(&mut self, now: Instant) -> Vec<String> {
+    pub fn take_due(&mut self, now: Instant) -> Vec<PeerId> {
         self.desired.due(now)
     }
 
     /// Records that an initiation was started.
-    pub fn started(&mut self, peer: &str, sa: IkeSaId, now: Instant) {
+    pub fn started(&mut self, peer: PeerId, sa: IkeSaId, now: Instant) {
         self.desired.started(peer, sa);
         self.initiations.begun(sa, now);
     }
 
     /// Plans another attempt with a peer, if the one in progress was refused without proof.
-    pub fn retry_beside(&mut self, peer: &str, turn: &Turn<'_>) {
+    pub fn retry_beside(&mut self, peer: PeerId, turn: &Turn<'_>) {
         let sa = self.current(peer).and_then(|sa| turn.ike.sa(sa));
         if sa.is_some_and(|sa| sa.refused) {
             self.desired.retry_beside(peer, turn.now);
@@ -166,12 +165,12 @@ impl Tunnels {
     }
 
     /// Puts off an attempt beside another one, as none can begin now.
-    pub fn put_off(&mut self, peer: &str, now: Instant) {
+    pub fn put_off(&mut self, peer: PeerId, now: Instant) {
         self.desired.retry_beside(peer, now);
     }
 
     /// Records that an initiation was not possible.
-    pub fn not_started(&mut self, peer: &str, why: String, now: Instant) {
+    pub fn not_started(&mut self, peer: PeerId, why: String, now: Instant) {
         let why = why.into();
         self.desired.down(peer, None, why, Retry::Usual, now);
     }
@@ -180,7 +179,7 @@ impl Tunnels {
     /// message that is not authenticated.
     pub fn refused(
         &mut self,
-        peer: Option<String>,
+        peer: Option<PeerId>,
         from: Option<SocketAddr>,
         why: Cause,
         turn: &mut Turn<'_>,
@@ -190,8 +189,8 @@ impl Tunnels {
             from,
             why: why.clone(),
         };
-        match &peer {
-            Some(name) => self.desired.refused(name, refused),
+        match peer {
+            Some(peer) => self.desired.refused(peer, refused),
             None => self.stranger = Some(refused),
         }
         turn.add(Event::Refused { peer, from, why });
@@ -199,45 +198,44 @@ impl Tunnels {
 
     /// Returns the peer that a refused initiator claimed to be. While that peer is up, only the
     /// peer itself can change its status, so that unknown peers cannot write there.
-    pub fn claimed(&self, why: &ike::Refusal, ike: &ike::Engine) -> Option<String> {
+    pub fn claimed(&self, why: &ike::Refusal, ike: &ike::Engine) -> Option<PeerId> {
         let claimed = why.claimed()?;
         let peer = ike.peers_named(claimed).next()?;
-        let up = self.desired.get(&peer.name)?.up_since.is_some();
-        (!up).then(|| peer.name.clone())
+        let up = self.desired.get(peer.id)?.up_since.is_some();
+        (!up).then_some(peer.id)
     }
 
     /// Returns the IKE SA with a peer, if it is up.
-    pub fn established(&self, name: &str) -> Option<IkeSaId> {
-        let entry = self.desired.get(name)?;
+    pub fn established(&self, peer: PeerId) -> Option<IkeSaId> {
+        let entry = self.desired.get(peer)?;
         entry.up_since.and(entry.sa)
     }
 
     /// Returns the IKE SA with a peer, up or in progress.
-    pub fn current(&self, name: &str) -> Option<IkeSaId> {
-        self.desired.get(name)?.sa
+    pub fn current(&self, peer: PeerId) -> Option<IkeSaId> {
+        self.desired.get(peer)?.sa
     }
 
     // IKE SAs.
 
     /// Records an IKE SA that is up. Returns true if the peer was not up before.
-    pub fn ike_up(&mut self, sa: IkeSaId, peer: &str, turn: &mut Turn<'_>) -> bool {
+    pub fn ike_up(&mut self, sa: IkeSaId, peer: PeerId, turn: &mut Turn<'_>) -> bool {
         let is_new = self.established(peer).is_none();
         self.desired.up(peer, sa, turn.now);
         self.keys.ike(sa, turn);
-        let name = peer.to_owned();
-        turn.add(Event::PeerUp { peer: name });
+        turn.add(Event::PeerUp { peer });
         turn.check(peer);
         is_new
     }
 
     /// Has an IKE SA take the place of another with the same peer.
-    pub fn go_by(&mut self, sa: IkeSaId, peer: &str, turn: &mut Turn<'_>) {
+    pub fn go_by(&mut self, sa: IkeSaId, peer: PeerId, turn: &mut Turn<'_>) {
         self.desired.up(peer, sa, turn.now);
         turn.check(peer);
     }
 
     /// Records a clone of an IKE SA, which does not carry any child SA yet.
-    pub fn ike_cloned(&mut self, old: IkeSaId, sa: IkeSaId, peer: String, turn: &mut Turn<'_>) {
+    pub fn ike_cloned(&mut self, old: IkeSaId, sa: IkeSaId, peer: PeerId, turn: &mut Turn<'_>) {
         self.keys.ike(sa, turn);
         if let Some(lent) = self.assigned.get(&old).cloned() {
             self.assigned.insert(sa, lent);
@@ -247,7 +245,7 @@ impl Tunnels {
 
     /// Records that an initiation continues on another IKE SA: with another gateway, or over TCP.
     /// An SA that is up stays until the new one is up.
-    pub fn begun_instead(&mut self, old: IkeSaId, sa: IkeSaId, peer: &str, now: Instant) {
+    pub fn begun_instead(&mut self, old: IkeSaId, sa: IkeSaId, peer: PeerId, now: Instant) {
         self.initiations.begun(sa, now);
         let entry = self.desired.get(peer);
         if entry.is_some_and(|entry| entry.sa == Some(old) && entry.up_since.is_none()) {
@@ -260,7 +258,7 @@ impl Tunnels {
     pub fn ike_down(
         &mut self,
         sa: IkeSaId,
-        peer: &str,
+        peer: PeerId,
         why: &ike::DownReason,
         turn: &mut Turn<'_>,
     ) {
@@ -276,7 +274,6 @@ impl Tunnels {
         } else {
             self.desired
                 .down(peer, Some(sa), why.clone(), retry, turn.now);
-            let peer = peer.to_owned();
             turn.add(Event::PeerDown {
                 peer,
                 why,
@@ -287,19 +284,19 @@ impl Tunnels {
 
     /// Handles the end of an IKE SA that another one replaced. The peer may have assigned other
     /// addresses there.
-    fn keep_inside(&self, peer: &str, gone: Option<(String, Inside)>, turn: &mut Turn<'_>) {
-        let kept = self.assigned.values().find(|(name, _)| name == peer);
+    fn keep_inside(&self, peer: PeerId, gone: Option<(PeerId, Inside)>, turn: &mut Turn<'_>) {
+        let kept = self.assigned.values().find(|(other, _)| *other == peer);
         if let (Some((_, gone)), Some((_, kept))) = (gone, kept)
             && gone != *kept
         {
-            let (peer, addresses) = (peer.to_owned(), kept.addresses);
+            let addresses = kept.addresses;
             turn.add(Event::Configured { peer, addresses });
         }
     }
 
     /// Switches to a remaining IKE SA. After a simultaneous initiation or a clone, the SA that
     /// ended may be the latest one, or the one on which grants were sent.
-    fn fall_back(&mut self, peer: &str, gone: IkeSaId, turn: &Turn<'_>) {
+    fn fall_back(&mut self, peer: PeerId, gone: IkeSaId, turn: &Turn<'_>) {
         let entry = self.desired.get(peer);
         let without = entry.is_some_and(|entry| entry.sa.is_none_or(|sa| sa == gone));
         let is_up = |sa: &ike::SaStatus| sa.since.is_some() && !sa.leaving;
@@ -310,21 +307,21 @@ impl Tunnels {
     }
 
     /// Records the settings that a peer assigns to us.
-    pub fn configured(&mut self, sa: IkeSaId, peer: String, inside: Inside, turn: &mut Turn<'_>) {
+    pub fn configured(&mut self, sa: IkeSaId, peer: PeerId, inside: Inside, turn: &mut Turn<'_>) {
         let addresses = inside.addresses;
-        self.assigned.insert(sa, (peer.clone(), inside));
+        self.assigned.insert(sa, (peer, inside));
         turn.add(Event::Configured { peer, addresses });
     }
 
     /// Records that a peer connected from another address, and displaced its own IKE SA.
     pub fn displaced(
         &mut self,
-        peer: String,
+        peer: PeerId,
         old: SocketAddr,
         new: SocketAddr,
         turn: &mut Turn<'_>,
     ) {
-        let in_turns = self.rivals.note(&peer, old, new, turn.now);
+        let in_turns = self.rivals.note(peer, old, new, turn.now);
         turn.add(Event::Displaced {
             peer,
             old,
@@ -338,7 +335,7 @@ impl Tunnels {
     /// Records a new child SA, before it is installed. Returns true if it sends at once.
     pub fn child_up(&mut self, child: &ChildSa<Secret>, turn: &mut Turn<'_>) -> bool {
         turn.add(Event::ChildUp {
-            peer: child.peer.clone(),
+            peer: child.peer,
             child: child.name.clone(),
             inbound: child.inbound.spi,
             outbound: child.outbound.spi,
@@ -357,7 +354,7 @@ impl Tunnels {
     /// Begins the replacement of a child SA by another.
     pub fn child_rekeyed(&mut self, old: ChildSaId, child: &ChildSa<Secret>, turn: &mut Turn<'_>) {
         turn.add(Event::ChildRekeyed {
-            peer: child.peer.clone(),
+            peer: child.peer,
             child: child.name.clone(),
             inbound: child.inbound.spi,
             outbound: child.outbound.spi,
@@ -375,7 +372,7 @@ impl Tunnels {
 
     /// Adds a child SA that is installed.
     pub fn insert(&mut self, id: ChildSaId, child: Child, now: Instant) {
-        self.cover.begin(&child.peer, now);
+        self.cover.begin(child.peer, now);
         self.children.insert(id, child);
     }
 
@@ -387,7 +384,7 @@ impl Tunnels {
         self.succession.withdraw(old);
         if let Some(child) = self.children.get_mut(old) {
             child.retired = true;
-            turn.check(&child.peer);
+            turn.check(child.peer);
         }
     }
 
@@ -439,7 +436,7 @@ impl Tunnels {
     }
 
     fn is_doubled(&self, id: ChildSaId, child: &Child) -> bool {
-        let mut beside = self.children.of_peer(&child.peer);
+        let mut beside = self.children.of_peer(child.peer);
         beside.any(|(other, beside)| {
             let is_used = !beside.retired && !beside.status.draining;
             other != id && beside.is_for_the_same(child) && is_used
@@ -449,8 +446,8 @@ impl Tunnels {
     /// Removes a child SA.
     pub fn remove(&mut self, id: ChildSaId) -> Option<Child> {
         let child = self.children.remove(id)?;
-        if self.children.of_peer(&child.peer).next().is_none() {
-            self.cover.end(&child.peer);
+        if self.children.of_peer(child.peer).next().is_none() {
+            self.cover.end(child.peer);
         }
         Some(child)
     }
@@ -462,7 +459,7 @@ impl Tunnels {
             child.is_for_the_same(gone) && child.ike != gone.ike && child.status.draining
         };
         let other = {
-            let mut others = self.children.of_peer(&gone.peer);
+            let mut others = self.children.of_peer(gone.peer);
             others
                 .find(|(_, child)| takes_over(child))
                 .map(|(id, _)| id)
@@ -483,14 +480,14 @@ impl Tunnels {
     }
 
     /// Returns a peer's child SAs of one IKE SA.
-    pub fn children_on(&self, peer: &str, sa: IkeSaId) -> Vec<ChildSaId> {
+    pub fn children_on(&self, peer: PeerId, sa: IkeSaId) -> Vec<ChildSaId> {
         let children = self.children.of_peer(peer);
         let children = children.filter(|(_, child)| child.ike == sa);
         children.map(|(id, _)| id).collect()
     }
 
     /// Returns a peer's child SAs of one IKE SA that no other replaces.
-    pub fn lasting_children(&self, peer: &str, sa: IkeSaId) -> Vec<ChildSaId> {
+    pub fn lasting_children(&self, peer: PeerId, sa: IkeSaId) -> Vec<ChildSaId> {
         let children = self.children.of_peer(peer);
         let lasting = children.filter(|(_, child)| child.ike == sa && !child.status.draining);
         lasting.map(|(id, _)| id).collect()
@@ -532,7 +529,7 @@ impl Tunnels {
     }
 
     /// Returns the IKE SA with a peer, if it is ours to move.
-    pub fn movable(&self, peer: &str, ike: &ike::Engine) -> Result<IkeSaId, CannotMove> {
+    pub fn movable(&self, peer: PeerId, ike: &ike::Engine) -> Result<IkeSaId, CannotMove> {
         ike.peer(peer).ok_or(UnknownPeer)?;
         let sa = self.established(peer).ok_or(ike::CannotMove::NotUp)?;
         if self.moving.has(sa) {
@@ -548,7 +545,7 @@ impl Tunnels {
     }
 
     /// Returns true if a child of an IKE SA is bound to the addresses outside.
-    fn is_fixed(&self, peer: &str, sa: IkeSaId) -> bool {
+    fn is_fixed(&self, peer: PeerId, sa: IkeSaId) -> bool {
         let mut children = self.children.of_peer(peer);
         children.any(|(_, child)| child.ike == sa && child.status.mode == Mode::Transport)
     }
@@ -556,10 +553,10 @@ impl Tunnels {
     /// Returns the paths of the tunnels that are up, and those that they could take.
     pub fn paths(&self, ike: &ike::Engine) -> Vec<PathsStatus> {
         let status = |sa: ike::SaStatus| {
-            let name = sa.peer;
-            let name = name.filter(|name| self.established(name) == Some(sa.id))?;
+            let peer = sa.peer;
+            let peer = peer.filter(|peer| self.established(*peer) == Some(sa.id))?;
             Some(PathsStatus {
-                name,
+                peer,
                 path: sa.path,
                 moves: sa.moves,
                 candidates: self.moving.candidates(sa.id),
@@ -619,30 +616,25 @@ impl Tunnels {
     // Protection, cover and keys.
 
     /// Chooses among the agreed levels. `agreed` tells for each composite SA of the peer whether
-    /// unencrypted packets are allowed. Returns the effective choices.
+    /// unencrypted packets are allowed. Returns the effective choice.
     pub fn choose_level(
         &mut self,
-        peer: &str,
+        peer: PeerId,
         role: Option<&Role>,
         agreed: impl Iterator<Item = bool>,
         signal: Signal,
-    ) -> Result<BTreeMap<String, LevelChoice>, NoLevel> {
+    ) -> Result<LevelChoice, NoLevel> {
         self.levels.choose(peer, role, agreed, signal)?;
-        Ok(self.levels.choices())
+        Ok(self.levels.choice(peer))
     }
 
     /// Returns the operator's signal for a peer.
-    pub fn signal(&self, peer: &str) -> Signal {
+    pub fn signal(&self, peer: PeerId) -> Signal {
         self.levels.signal(peer)
     }
 
-    /// Returns the effective choice among the protection levels for each peer.
-    pub fn levels(&self) -> BTreeMap<String, LevelChoice> {
-        self.levels.choices()
-    }
-
     /// Returns the next peer that is due for a dummy packet.
-    pub fn pop_cover(&mut self) -> Option<String> {
+    pub fn pop_cover(&mut self) -> Option<PeerId> {
         self.cover.pop_ended()
     }
 
@@ -701,11 +693,11 @@ impl Tunnels {
         self.moving.poll_timeout()
     }
 
-    pub fn entry(&self, peer: &str) -> Option<&Entry> {
+    pub fn entry(&self, peer: PeerId) -> Option<&Entry> {
         self.desired.get(peer)
     }
 
-    pub fn rivals(&self, peer: &str) -> Option<InTurns> {
+    pub fn rivals(&self, peer: PeerId) -> Option<InTurns> {
         self.rivals.of(peer)
     }
 
@@ -714,23 +706,23 @@ impl Tunnels {
         self.stranger.as_ref()
     }
 
-    /// Returns the settings that peers assign to us, with the names of the peers.
-    pub fn assigned(&self) -> impl Iterator<Item = &(String, Inside)> {
+    /// Returns the settings that peers assign to us, with the peers.
+    pub fn assigned(&self) -> impl Iterator<Item = &(PeerId, Inside)> {
         self.assigned.values()
     }
 }
 
 /// Returns the peers that are brought up without a command. Licensed nodes and neighbours are
 /// always among them, because keys must be able to leave as soon as they exist or are requested.
-fn wanted(start: Vec<String>, peers: &[Peer]) -> BTreeSet<String> {
+fn wanted(start: Vec<PeerId>, peers: &[ike::Peer]) -> BTreeSet<PeerId> {
     let licensed = peers
         .iter()
         .filter(|peer| matches!(peer.role, Role::Licensed | Role::Neighbour));
-    let licensed = licensed.map(|peer| peer.name.clone());
+    let licensed = licensed.map(|peer| peer.id);
     licensed.chain(start).collect()
 }
 
 /// Returns true if we can initiate with a peer. With a gateway whose grants we accept we never do.
-const fn is_reachable(peer: &Peer) -> bool {
+const fn is_reachable(peer: &ike::Peer) -> bool {
     peer.address.is_some() && !matches!(peer.role, Role::Gateway)
 }

@@ -11,7 +11,7 @@ use crate::Event;
 use crate::effects::{IkeCommand, Turn};
 use ike::Tcp;
 use mobility::{Candidate, Carriage, NoWay, Paths, Step, Way};
-use model::{Carrier, Deadline, IkeSaId, Instant, Path};
+use model::{Carrier, Deadline, IkeSaId, Instant, Path, PeerId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -68,8 +68,8 @@ pub enum CannotMove {
 /// Where a peer's tunnel goes, and could go.
 #[derive(Clone, Debug)]
 pub struct PathsStatus {
-    /// Name of the peer's table.
-    pub name: String,
+    /// The peer.
+    pub peer: PeerId,
     /// The path of its IKE SA.
     pub path: Path,
     /// Whether it can move, and then whether it is for us to decide.
@@ -228,7 +228,7 @@ impl Moving {
             local: 0,
             remote,
         };
-        let peer = turn.name(sa).and_then(|name| turn.ike.peer(&name));
+        let peer = turn.peer(sa).and_then(|peer| turn.ike.peer(peer));
         match peer.map_or(Tcp::Off, |peer| peer.tcp) {
             Tcp::Off => vec![datagrams],
             Tcp::Fallback(port) => vec![datagrams, stream(port)],

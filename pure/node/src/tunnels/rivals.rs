@@ -1,7 +1,7 @@
 //! Peers that connect from several addresses in turns, which replace each other's IKE SAs: several
 //! machines have one key. A peer that restarts elsewhere does so once.
 
-use model::Instant;
+use model::{Instant, PeerId};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,9 +12,9 @@ const SPAN: Duration = Duration::from_secs(600);
 /// Most displaced addresses of a peer to remember.
 const MOST: usize = 8;
 
-/// The addresses from which peers were displaced, by name.
+/// The addresses from which peers were displaced.
 #[derive(Default)]
-pub(crate) struct Rivals(BTreeMap<String, Rival>);
+pub(crate) struct Rivals(BTreeMap<PeerId, Rival>);
 
 /// Two addresses from which a peer connects in turns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,12 +44,12 @@ impl Rivals {
     /// displaced from `new` shortly before.
     pub(crate) fn note(
         &mut self,
-        peer: &str,
+        peer: PeerId,
         old: SocketAddr,
         new: SocketAddr,
         now: Instant,
     ) -> bool {
-        let rival = self.0.entry(peer.to_owned()).or_default();
+        let rival = self.0.entry(peer).or_default();
         rival.displaced.retain(|(_, at)| now.since(*at) < SPAN);
         let returns = rival.displaced.iter().any(|(from, _)| *from == new);
         rival.in_turns = returns.then_some(InTurns {
@@ -65,19 +65,21 @@ impl Rivals {
     }
 
     /// Returns the addresses from which a peer connects in turns.
-    pub(crate) fn of(&self, peer: &str) -> Option<InTurns> {
-        self.0.get(peer)?.in_turns.clone()
+    pub(crate) fn of(&self, peer: PeerId) -> Option<InTurns> {
+        self.0.get(&peer)?.in_turns.clone()
     }
 
     /// Forgets every peer that `keeps` rejects.
-    pub(crate) fn retain(&mut self, keeps: impl Fn(&str) -> bool) {
-        self.0.retain(|name, _| keeps(name));
+    pub(crate) fn retain(&mut self, keeps: impl Fn(PeerId) -> bool) {
+        self.0.retain(|peer, _| keeps(*peer));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ALICE: PeerId = PeerId(0);
 
     fn from(last: u8) -> SocketAddr {
         ([192, 0, 2, last], 4500).into()
@@ -90,9 +92,9 @@ mod tests {
     #[test]
     fn a_peer_that_restarts_elsewhere_has_no_rival() {
         let mut rivals = Rivals::default();
-        assert!(!rivals.note("alice", from(1), from(2), at(0)));
-        assert!(!rivals.note("alice", from(2), from(3), at(46)));
-        assert_eq!(rivals.of("alice"), None);
+        assert!(!rivals.note(ALICE, from(1), from(2), at(0)));
+        assert!(!rivals.note(ALICE, from(2), from(3), at(46)));
+        assert_eq!(rivals.of(ALICE), None);
     }
 
     // Weakness: 152
@@ -104,33 +106,33 @@ mod tests {
             for turn in 0..6_u8 {
                 let (old, new) = (turn % machines, (turn + 1) % machines);
                 let now = at(u64::from(turn) * 46);
-                returned.push(rivals.note("alice", from(old), from(new), now));
+                returned.push(rivals.note(ALICE, from(old), from(new), now));
             }
             let first = returned.iter().position(|returns| *returns);
             assert_eq!(first, Some(usize::from(machines) - 1));
-            assert!(rivals.of("alice").is_some());
-            assert_eq!(rivals.of("bob"), None);
+            assert!(rivals.of(ALICE).is_some());
+            assert_eq!(rivals.of(PeerId(1)), None);
         }
     }
 
     #[test]
     fn a_return_after_a_while_is_no_rival_and_ends_the_report() {
         let mut rivals = Rivals::default();
-        rivals.note("alice", from(1), from(2), at(0));
-        assert!(rivals.note("alice", from(2), from(1), at(599)));
-        let in_turns = rivals.of("alice").unwrap();
+        rivals.note(ALICE, from(1), from(2), at(0));
+        assert!(rivals.note(ALICE, from(2), from(1), at(599)));
+        let in_turns = rivals.of(ALICE).unwrap();
         assert_eq!(in_turns.addresses, [from(2), from(1)]);
         assert!(in_turns.lasts(at(1198)) && !in_turns.lasts(at(1199)));
-        assert!(!rivals.note("alice", from(1), from(2), at(1300)));
-        assert_eq!(rivals.of("alice"), None);
+        assert!(!rivals.note(ALICE, from(1), from(2), at(1300)));
+        assert_eq!(rivals.of(ALICE), None);
     }
 
     #[test]
     fn few_addresses_are_remembered() {
         let mut rivals = Rivals::default();
         for last in 0..=254 {
-            rivals.note("alice", from(last), from(last + 1), at(0));
+            rivals.note(ALICE, from(last), from(last + 1), at(0));
         }
-        assert_eq!(rivals.0["alice"].displaced.len(), MOST);
+        assert_eq!(rivals.0[&ALICE].displaced.len(), MOST);
     }
 }

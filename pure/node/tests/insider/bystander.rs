@@ -4,13 +4,13 @@
 //! with what the role brings: a child SA, an inner address, a grant. While the insider sends, it
 //! only answers and sends liveness checks.
 
-use crate::scene::{self, HOST, Scene, between, engine, grant};
+use crate::scene::{self, HOST, HOST_ID, Scene, between, engine, grant};
 use ike::{Addressing, Engine, Event, FRAGMENT, PeerRole};
-use model::{ChildSaId, IkeSaId, InnerAddresses, Instant, Lease, Path};
+use model::{ChildSaId, IkeSaId, InnerAddresses, Instant, Lease, Path, PeerId};
 use std::net::Ipv4Addr;
 
-/// Name in the host's configuration.
-pub const NAME: &str = "bystander";
+/// The bystander, to the host.
+pub const ID: PeerId = PeerId(2);
 
 /// Identity.
 pub const IDENTITY: &str = "bystander.example.net";
@@ -47,7 +47,7 @@ impl Bystander {
     /// Connects with a host that has not begun anything yet.
     pub fn join(scene: Scene, host: &mut Engine) -> Self {
         let [its_role, role] = [scene.host(), scene.insider()];
-        let peer = scene.peer("host", HOST, its_role.clone(), &[None], Some(PSK));
+        let peer = scene.peer(HOST_ID, HOST, its_role.clone(), &[None], Some(PSK));
         let mut engine = engine(IDENTITY, vec![peer], None, FRAGMENT, 3);
         for (lender, role, identity) in [
             (&mut *host, &role, IDENTITY),
@@ -58,8 +58,8 @@ impl Bystander {
             }
         }
         let begun = match scene.insider_begins {
-            true => engine.initiate("host", between(HERE, THERE, ike::PORT), Instant::ZERO),
-            false => host.initiate(NAME, between(THERE, HERE, ike::PORT), Instant::ZERO),
+            true => engine.initiate(HOST_ID, between(HERE, THERE, ike::PORT), Instant::ZERO),
+            false => host.initiate(ID, between(THERE, HERE, ike::PORT), Instant::ZERO),
         };
         begun.expect("the peer is configured");
         let mut bystander = Self {
@@ -73,7 +73,7 @@ impl Bystander {
             is_silent: false,
         };
         bystander.talk(host, Instant::ZERO);
-        let sa = host.sas_of(NAME).next();
+        let sa = host.sas_of(ID).next();
         bystander.sa = sa.expect("its IKE SA is up").id;
         bystander.children = host.children(bystander.sa);
         if matches!(bystander.role, PeerRole::Gateway | PeerRole::Licensed) {
@@ -125,7 +125,7 @@ impl Bystander {
     /// other one.
     pub fn note(&mut self, event: &Event) -> bool {
         let text = format!("{event:?}");
-        let mut names = vec![format!("{NAME:?}"), format!("{:?}", self.sa)];
+        let mut names = vec![format!("{ID:?}"), format!("{:?}", self.sa)];
         names.extend(self.children.iter().map(|child| format!("{child:?}")));
         let is_its = names.iter().any(|name| text.contains(name));
         self.noted.extend(is_its.then_some(text));
@@ -207,7 +207,7 @@ impl Bystander {
     /// and the number of messages that it dropped.
     fn state(&self, host: &Engine) -> Vec<String> {
         let mut state = Vec::new();
-        for (engine, peer) in [(host, NAME), (&self.engine, "host")] {
+        for (engine, peer) in [(host, ID), (&self.engine, HOST_ID)] {
             for sa in engine.sas_of(peer) {
                 let keys = engine.key_log(sa.id).map(|keys| {
                     let ours = [&keys.sk_ei, &keys.sk_er].map(|key| key.expose().to_vec());

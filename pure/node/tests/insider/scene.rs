@@ -12,8 +12,8 @@ use ike::{
     SaStatus, Stance, ZonePolicy,
 };
 use model::{
-    CsaId, Features, Grant, GrantHalf, Identity, IkeSaId, Instant, Kem, Licence, Mode, Path, Right,
-    Selectors, Shared, Spi, Suite, TrafficSelector, ZoneId, ZoneSelector,
+    CsaId, Features, Grant, GrantHalf, Identity, IkeSaId, Instant, Kem, Licence, Mode, Path,
+    PeerId, Right, Selectors, Shared, Spi, Suite, TrafficSelector, ZoneId, ZoneSelector,
 };
 use std::time::Duration;
 
@@ -29,6 +29,12 @@ pub const WHOLE: usize = 4;
 
 /// Identity of the insider, equal to the name in its certificate.
 const INSIDER: &str = "mobile.example.net";
+
+/// The host, to its peers.
+pub const HOST_ID: PeerId = PeerId(0);
+
+/// The insider, to the host.
+const INSIDER_ID: PeerId = PeerId(1);
 
 /// Identity of the host, equal to the name in its certificate.
 pub const HOST: &str = "gateway.example.net";
@@ -283,7 +289,7 @@ pub fn between(local: u8, remote: u8, port: u16) -> Path {
 /// Returns the IKE SAs of an end that are not with the bystander.
 pub fn insiders(engine: &Engine) -> impl Iterator<Item = SaStatus> {
     let sas = engine.sas();
-    sas.filter(|sa| sa.peer.as_deref() != Some(bystander::NAME))
+    sas.filter(|sa| sa.peer != Some(bystander::ID))
 }
 
 impl Scene {
@@ -301,13 +307,13 @@ impl Scene {
     /// certificate.
     pub fn peer(
         self,
-        name: &str,
+        id: PeerId,
         identity: &str,
         role: PeerRole,
         kems: &[Option<Kem>],
         psk: Option<&str>,
     ) -> Peer {
-        let mut peer = Peer::new(name, named(identity), role);
+        let mut peer = Peer::new(id, named(identity), role);
         peer.psk = psk.map(|psk| Secret::new(psk.into()));
         peer.terms = Shared::from(PeerTerms {
             suites: vec![SUITE],
@@ -356,14 +362,13 @@ impl Talk {
             .then(|| (credential::mobile(), credential::gateway()));
         let (mobile, gateway) = proofs.unzip();
         let psk = (!scene.certified).then_some("known to both");
-        let peer = scene.peer("host", HOST, scene.host(), &[None], psk);
+        let peer = scene.peer(HOST_ID, HOST, scene.host(), &[None], psk);
         let of_host = [
-            ("insider", INSIDER, psk),
-            (bystander::NAME, bystander::IDENTITY, Some(bystander::PSK)),
+            (INSIDER_ID, INSIDER, psk),
+            (bystander::ID, bystander::IDENTITY, Some(bystander::PSK)),
         ];
-        let of_host = of_host.map(|(name, identity, psk)| {
-            scene.peer(name, identity, scene.insider(), scene.kems, psk)
-        });
+        let of_host = of_host
+            .map(|(id, identity, psk)| scene.peer(id, identity, scene.insider(), scene.kems, psk));
         let mut host = engine(HOST, of_host.into(), gateway, scene.fragment, 2);
         let mut talk = Self {
             peer: engine(INSIDER, vec![peer], mobile, FRAGMENT, 1),
@@ -374,10 +379,10 @@ impl Talk {
         let begun = match scene.insider_begins {
             true => talk
                 .peer
-                .initiate("host", path(1, ike::PORT), Instant::ZERO),
+                .initiate(HOST_ID, path(1, ike::PORT), Instant::ZERO),
             false => talk
                 .host
-                .initiate("insider", path(2, ike::PORT), Instant::ZERO),
+                .initiate(INSIDER_ID, path(2, ike::PORT), Instant::ZERO),
         };
         begun.expect("the peer is configured");
         talk.go_on(delivered);

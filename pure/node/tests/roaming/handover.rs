@@ -324,8 +324,9 @@ fn a_binding_that_expires_takes_its_keys_back_and_who_is_bound_again_has_others(
         assert!(world.traffic_flows());
         assert_eq!(world.read(0), read + 2, "{handover:?}");
         let told = world.events[HOME].iter();
+        let alice = world.nodes[HOME].names().id("alice");
         let is_down =
-            |event: &Event| matches!(event, Event::PeerDown { peer, .. } if peer == "alice");
+            |event: &Event| matches!(event, Event::PeerDown { peer, .. } if Some(*peer) == alice);
         assert_eq!(told.filter(|event| is_down(event)).count(), 0);
         world.witness.assert_nobody_read_behind();
     }

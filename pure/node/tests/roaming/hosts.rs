@@ -125,7 +125,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         peer.slots = policies.slots(who);
         peer
     };
-    let peers = match who {
+    let mut peers = match who {
         MOBILE => {
             let role = vpn("10.1.0.2", 32, "10.8.0.0", 16);
             vec![end(MOBILE, peer("office", HOME, Some(HOME), role))]
@@ -151,22 +151,17 @@ pub fn config(who: usize, policies: &Policies) -> Config {
                 .collect()
         }
     };
-    let own = [("office", 0), ("alice", 1)].get(who).copied();
-    let places = own.map(|(name, number)| {
-        let nodes = policies.licensed[number].iter().map(|agent| {
+    if who < AGENT {
+        let nodes = policies.licensed[who].iter().map(|agent| {
             let at = TrafficSelector::from_prefix(ADDRESSES[AGENT + agent].into(), 32);
             (identity(AGENT + agent), at.into_iter().collect())
         });
-        let handover = policies.handover;
-        (
-            name.to_owned(),
-            Places {
-                handover,
-                holders: policies.holders[number],
-                nodes: nodes.collect(),
-            },
-        )
-    });
+        peers[0].places = Some(Places {
+            handover: policies.handover,
+            holders: policies.holders[who],
+            nodes: nodes.collect(),
+        });
+    }
     let own = who.checked_sub(AGENT);
     let neighbours = own.map(|own| policies.neighbours[own].iter());
     let neighbours = neighbours.into_iter().flatten();
@@ -179,7 +174,6 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         },
         snoop: (who >= AGENT).then(node::SnoopConfig::default),
         mobile_ip: Some(part(who, policies)),
-        places: places.into_iter().collect(),
         neighbours,
         grant_lifetime: Duration::from_secs(3600),
         ..Config::new(identity(who), peers)
@@ -248,11 +242,9 @@ fn vpn(local: &str, local_len: u8, remote: &str, remote_len: u8) -> Role {
 }
 
 fn peer(name: &str, who: usize, at: Option<usize>, role: Role) -> Peer {
-    let mut peer = Peer {
-        address: at.map(|at| ADDRESSES[at].into()),
-        psk: Some(Secret::new(b"correct horse battery staple".to_vec())),
-        ..Peer::new(name, identity(who), role)
-    };
+    let mut peer = Peer::new(name, identity(who), role);
+    peer.address = at.map(|at| ADDRESSES[at].into());
+    peer.psk = Some(Secret::new(b"correct horse battery staple".to_vec()));
     peer.liveness = Duration::from_secs(5);
     peer
 }

@@ -9,8 +9,8 @@
 //! because a message was lost, continues to seal. By then the agent has discarded keys from other
 //! agents.
 
-use super::hosts::{AGENT, AGENTS, GATEWAY, HOME, NAMES, identity};
-use model::{Identity, Instant, Spi};
+use super::hosts::{AGENT, AGENTS, HOME, NAMES, identity};
+use model::{Identity, Instant, PeerId, Spi};
 use node::{Event, Handover, HeldGrant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -136,12 +136,19 @@ impl Witness {
         }
     }
 
-    /// Records the grants that an agent holds.
-    pub fn note_held(&mut self, agent: usize, grants: &[HeldGrant], now: Instant) {
+    /// Records the grants that an agent holds, and which of its peers is the gateway.
+    pub fn note_held(
+        &mut self,
+        agent: usize,
+        gateway: Option<PeerId>,
+        grants: &[HeldGrant],
+        now: Instant,
+    ) {
         let keys = &mut self.agents[agent];
         let of = |grant: &HeldGrant| [grant.from_gateway, grant.to_gateway];
-        let (granted, borrowed): (Vec<_>, Vec<_>) =
-            grants.iter().partition(|grant| grant.gateway == GATEWAY);
+        let (granted, borrowed): (Vec<_>, Vec<_>) = grants
+            .iter()
+            .partition(|grant| Some(grant.gateway) == gateway);
         keys.granted.extend(granted.into_iter().flat_map(of));
         let borrowed: BTreeSet<_> = borrowed.into_iter().flat_map(of).collect();
         keys.kept.retain(|spi, _| borrowed.contains(spi));

@@ -14,7 +14,9 @@
 
 use super::datagram;
 use super::holders::Holders;
-use super::hosts::{ADDRESSES, AGENT, AGENTS, HOME, HOSTS, MOBILE, NAMES, Policies, config};
+use super::hosts::{
+    ADDRESSES, AGENT, AGENTS, GATEWAY, HOME, HOSTS, MOBILE, NAMES, Policies, config,
+};
 use super::outlet::Outlet;
 use super::witness::Witness;
 use crypto::Rng;
@@ -581,8 +583,9 @@ impl Hosts for World {
         let near = self.policies.near(&self.place);
         self.holders.note_near(&near, self.now);
         for agent in (0..AGENTS).filter(|agent| !self.off[AGENT + agent]) {
-            let grants = self.nodes[AGENT + agent].held_grants();
-            self.witness.note_held(agent, &grants, self.now);
+            let node = &self.nodes[AGENT + agent];
+            let (grants, gateway) = (node.held_grants(), node.names().id(GATEWAY));
+            self.witness.note_held(agent, gateway, &grants, self.now);
             self.holders.note_held(agent, &grants);
         }
     }

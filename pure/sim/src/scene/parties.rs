@@ -7,7 +7,6 @@ use model::{
     TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
 };
 use node::{Addressing, Config, Peer, Role, SnoopConfig, Stance, ZonePolicy};
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Address of the mobile node, and its inner address.
@@ -36,10 +35,10 @@ pub(super) struct Parties {
 impl Parties {
     pub fn mobile(self) -> Config {
         let role = self.vpn(INNER, 32, Ipv4Addr::new(10, 3, 0, 0), 24);
-        let peers = vec![peer(GATEWAY_PEER, GATEWAY_PEER, Some(GATEWAY[0]), role)];
+        let mut peers = vec![peer(GATEWAY_PEER, GATEWAY_PEER, Some(GATEWAY[0]), role)];
+        peers[0].level = self.level();
         Config {
             start: vec![GATEWAY_PEER.to_owned()],
-            levels: self.levels_to(GATEWAY_PEER),
             ..config(MOBILE_PEER, peers, None)
         }
     }
@@ -47,13 +46,11 @@ impl Parties {
     pub fn gateway(self) -> Config {
         let role = self.vpn(Ipv4Addr::new(10, 3, 0, 0), 24, INNER, 32);
         let mut peers = vec![peer(MOBILE_PEER, MOBILE_PEER, None, role)];
+        peers[0].level = self.level();
         if self.configuration.is_zoned() {
             peers.push(peer(NODE, NODE, Some(LICENSED[0]), Role::Licensed));
         }
-        Config {
-            levels: self.levels_to(MOBILE_PEER),
-            ..config(GATEWAY_PEER, peers, None)
-        }
+        config(GATEWAY_PEER, peers, None)
     }
 
     pub fn licensed(self) -> Config {
@@ -75,13 +72,12 @@ impl Parties {
         }
     }
 
-    fn levels_to(self, peer: &str) -> BTreeMap<String, LevelChoice> {
-        let choice = self.every.map(|every| LevelChoice {
-            every,
-            ..LevelChoice::default()
-        });
-        let choice = choice.map(|choice| (peer.to_owned(), choice));
-        choice.into_iter().collect()
+    fn level(self) -> LevelChoice {
+        let usual = LevelChoice::default();
+        LevelChoice {
+            every: self.every.unwrap_or(usual.every),
+            ..usual
+        }
     }
 
     fn zones(self) -> ZonePolicy {
