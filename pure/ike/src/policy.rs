@@ -66,12 +66,6 @@ impl Peer {
         })
     }
 
-    /// Returns true if its IKE SA may move with all child SAs. MOBIKE "supports only tunnel mode
-    /// IPsec SAs" (RFC 4555 section 1.2); BEET is a tunnel except for the packet format.
-    pub(crate) fn may_move(&self) -> bool {
-        self.features.mobike && self.policies().all(|policy| policy.mode != Mode::Transport)
-    }
-
     /// Returns the policy of one child SA.
     pub(crate) fn policy(&self, name: Option<&str>) -> Option<Policy<'_>> {
         self.policies().find(|policy| policy.name == name)

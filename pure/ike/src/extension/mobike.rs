@@ -7,8 +7,9 @@
 //! first sends a COOKIE2 to the new address. Only a peer that holds the keys *and* receives at that
 //! address can return it (section 3.7). `task/mobike.rs` implements the moves.
 
+use crate::config::Peer;
 use crate::exchange::{find_notify, notifies, notify};
-use model::Path;
+use model::{Mode, Path};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use wire::ike::{Message, NotifyType, Payload};
 
@@ -38,9 +39,10 @@ pub(crate) struct Mobike {
 }
 
 impl Mobike {
-    /// Reads the state from a peer's IKE_AUTH message. `None`: the peer does not support MOBIKE.
-    pub(crate) fn read(message: &Message, decides: bool) -> Option<Self> {
-        find_notify(message, NotifyType::MOBIKE_SUPPORTED)?;
+    /// Reads the state from a peer's IKE_AUTH message. `None`: the peer does not support MOBIKE, or
+    /// we do not allow it.
+    pub(crate) fn read(peer: &Peer, message: &Message, decides: bool) -> Option<Self> {
+        find_notify(message, NotifyType::MOBIKE_SUPPORTED).filter(|_| is_allowed(peer))?;
         Some(Self {
             decides,
             addresses: addresses(message).unwrap_or_default(),
@@ -69,6 +71,13 @@ impl Mobike {
     pub(crate) const fn count_anew(&mut self) {
         (self.moves_from, self.lists_from) = (0, 0);
     }
+}
+
+/// Returns true if the IKE SA of a peer may move with all child SAs. MOBIKE "supports only tunnel
+/// mode IPsec SAs" (RFC 4555 section 1.2); BEET is a tunnel except for the packet format.
+pub(crate) fn is_allowed(peer: &Peer) -> bool {
+    let mut policies = peer.policies();
+    peer.features.mobike && policies.all(|policy| policy.mode != Mode::Transport)
 }
 
 fn is_newest(request: &Message, from: &mut u32) -> bool {

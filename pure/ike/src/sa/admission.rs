@@ -71,7 +71,7 @@ pub(crate) fn request(
             addresses: None,
         })
     }));
-    if peer.may_move() {
+    if mobike::is_allowed(peer) {
         payloads.extend(mobike::supported(
             &turn.ctx.config.addresses,
             turn.core.path.local.ip(),
@@ -125,9 +125,7 @@ pub(crate) fn admit(
     let beginning = Beginning {
         private,
         initial: contact::is_initial(request),
-        mobike: Some(peer)
-            .filter(|peer| peer.may_move())
-            .and_then(|_| Mobike::read(request, false)),
+        mobike: Mobike::read(peer, request, false),
         addresses: None,
         chain: evidence.into_chain(),
         counts_for: None,
@@ -327,9 +325,7 @@ pub(crate) fn accept(
     let beginning = Beginning {
         private,
         initial: !turn.ctx.is_acquainted(),
-        mobike: Some(peer)
-            .filter(|peer| peer.may_move())
-            .and_then(|_| Mobike::read(response, true)),
+        mobike: Mobike::read(peer, response, true),
         addresses,
         chain: evidence.into_chain(),
         counts_for: reauth::announced(response),

@@ -7,6 +7,7 @@ use super::pair::{Host, LEFT, NAT, Pair, RIGHT, Side, fit};
 use super::rekey::{rekey_child, rekey_ike};
 use super::*;
 use crate::exchange::{find_notify, notify};
+use crate::extension::mobike::is_allowed;
 use crate::extension::mode::{ModeContext, payload};
 use crate::{BadMode, CannotMove, DownReason};
 use wire::ike::{ExchangeType, NotifyType, Payload, TrafficSelectors};
@@ -582,7 +583,7 @@ fn beet_mode_moves() {
     pair.settle();
     assert_eq!(modes(&pair), [Mode::Beet; 2]);
     let (left, _) = roaming();
-    assert!(left.peers[0].may_move());
+    assert!(is_allowed(&left.peers[0]));
 }
 
 /// A message from another address, with the right keys, moves a tunnel whose peer seems to be
