@@ -320,7 +320,7 @@ mod tests {
 
     /// Octets that a daemon may request for a configured peer, before the peer has been up. The
     /// allocator and the kernel's pages add to this: `strata-lab bench ike --tunnels` measures all.
-    const MOST_PER_PEER: i64 = 1100;
+    const MOST_PER_PEER: i64 = 1050;
 
     fn text(peers: usize) -> String {
         let mut text = "[node]\nid = \"hub.example.net\"\n".to_owned();

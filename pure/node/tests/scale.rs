@@ -17,7 +17,7 @@ const HUB: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 const NATT: u16 = 4500;
 
 /// Octets that a configured peer may take in a node, before it has been up.
-const MOST_PER_PEER: i64 = 900;
+const MOST_PER_PEER: i64 = 750;
 
 /// A host with peers, and how many octets it has allocated.
 struct Hub {
