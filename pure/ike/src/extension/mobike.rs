@@ -9,7 +9,7 @@
 
 use crate::config::Peer;
 use crate::exchange::{find_notify, notifies, notify};
-use model::{Mode, Path};
+use model::Mode;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use wire::ike::{Message, NotifyType, Payload};
 
@@ -140,36 +140,6 @@ pub(crate) fn seen_as(response: &Message) -> Option<Vec<u8>> {
     Some(destination.data.clone())
 }
 
-/// Returns true if a NAT translated a message whose sender forbids NATs (section 3.9). Over TCP the
-/// notify "SHOULD be ignored because TCP generally has no problems with NAT boxes" (RFC 9329
-/// section 7.1).
-pub(crate) fn is_translated(request: &Message, arrived: Path) -> bool {
-    find_notify(request, NotifyType::NO_NATS_ALLOWED)
-        .filter(|_| !arrived.is_stream())
-        .is_some_and(|sent| sent.data != both_ends(arrived.reversed()))
-}
-
-/// Returns the notify that forbids NATs on a path.
-pub(crate) fn no_nats_allowed(path: Path) -> Payload {
-    notify(NotifyType::NO_NATS_ALLOWED, both_ends(path))
-}
-
-/// Returns addresses and ports in the format of section 4.2.6.
-fn both_ends(path: Path) -> Vec<u8> {
-    let octets = |address| match address {
-        IpAddr::V4(v4) => v4.octets().to_vec(),
-        IpAddr::V6(v6) => v6.octets().to_vec(),
-    };
-    let (from, to) = (path.local, path.remote);
-    [
-        octets(from.ip()),
-        octets(to.ip()),
-        from.port().to_be_bytes().to_vec(),
-        to.port().to_be_bytes().to_vec(),
-    ]
-    .concat()
-}
-
 /// Returns true if packets can be sent to the address, and reach a single host.
 const fn is_somebodys(address: &IpAddr) -> bool {
     let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
@@ -179,19 +149,7 @@ const fn is_somebodys(address: &IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::ike::{ExchangeType, Flags, Header, VERSION_2};
-
-    fn message(payloads: Vec<Payload>) -> Message {
-        let header = Header {
-            spi_i: 1,
-            spi_r: 2,
-            version: VERSION_2,
-            exchange: ExchangeType::INFORMATIONAL,
-            flags: Flags::default(),
-            message_id: 0,
-        };
-        Message { header, payloads }
-    }
+    use crate::extension::informational;
 
     // Weakness: 81
     #[test]
@@ -201,12 +159,12 @@ mod tests {
             .map(|a| a.parse().unwrap())
             .into();
         let ours = [&others[..], &[used]].concat();
-        assert_eq!(addresses(&message(supported(&ours, used))), Some(others));
-        assert_eq!(addresses(&message(supported(&[used], used))), None);
+        assert_eq!(addresses(&informational(supported(&ours, used))), Some(others));
+        assert_eq!(addresses(&informational(supported(&[used], used))), None);
         let none = notify(NotifyType::NO_ADDITIONAL_ADDRESSES, Vec::new());
-        assert_eq!(addresses(&message(vec![none])), Some(Vec::new()));
+        assert_eq!(addresses(&informational(vec![none])), Some(Vec::new()));
         let bomb = (0..200).map(|i| notify(NotifyType::ADDITIONAL_IP4_ADDRESS, vec![10, 0, 0, i]));
-        let kept = addresses(&message(bomb.collect())).unwrap();
+        let kept = addresses(&informational(bomb.collect())).unwrap();
         assert_eq!(kept.len(), MOST);
     }
 
@@ -214,22 +172,8 @@ mod tests {
     fn addresses_of_nobody_or_of_everybody_are_not_kept() {
         let nobody = [[0; 4], [127, 0, 0, 1], [224, 0, 0, 1], [255; 4]];
         let listed = nobody.map(|a| notify(NotifyType::ADDITIONAL_IP4_ADDRESS, a.to_vec()));
-        assert_eq!(addresses(&message(listed.into())), None);
+        assert_eq!(addresses(&informational(listed.into())), None);
         let short = notify(NotifyType::ADDITIONAL_IP6_ADDRESS, vec![1; 4]);
-        assert_eq!(addresses(&message(vec![short])), None);
-    }
-
-    #[test]
-    fn a_translated_message_is_told_by_both_ends_addresses_and_ports() {
-        let path = Path::udp(
-            "192.0.2.1:4500".parse().unwrap(),
-            "192.0.2.2:4500".parse().unwrap(),
-        );
-        let sent = message(vec![no_nats_allowed(path)]);
-        assert!(!is_translated(&sent, path.reversed()));
-        let mut elsewhere = path.reversed();
-        elsewhere.remote.set_port(24500);
-        assert!(is_translated(&sent, elsewhere));
-        assert!(!is_translated(&message(Vec::new()), elsewhere));
+        assert_eq!(addresses(&informational(vec![short])), None);
     }
 }

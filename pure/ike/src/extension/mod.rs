@@ -18,6 +18,7 @@ pub(crate) mod migration;
 pub(crate) mod mobike;
 pub(crate) mod mode;
 pub(crate) mod nat;
+pub(crate) mod no_nats;
 pub(crate) mod overlap;
 pub(crate) mod padding;
 pub(crate) mod ppk;
@@ -29,3 +30,18 @@ pub(crate) mod slot;
 pub(crate) mod tcp;
 pub(crate) mod tfc;
 pub(crate) mod zones;
+
+/// Returns an INFORMATIONAL request with payloads.
+#[cfg(test)]
+fn informational(payloads: Vec<wire::ike::Payload>) -> wire::ike::Message {
+    use wire::ike::{ExchangeType, Flags, Header, Message, VERSION_2};
+    let header = Header {
+        spi_i: 1,
+        spi_r: 2,
+        version: VERSION_2,
+        exchange: ExchangeType::INFORMATIONAL,
+        flags: Flags::default(),
+        message_id: 0,
+    };
+    Message { header, payloads }
+}

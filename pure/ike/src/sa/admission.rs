@@ -21,7 +21,7 @@ use crate::exchange::{errors, first_error, notify};
 use crate::extension::configuration::{self, Inside};
 use crate::extension::mobike::{self, Mobike};
 use crate::extension::mode::ModeContext;
-use crate::extension::{childless, clone, contact, overlap, reauth, redirect, resource};
+use crate::extension::{childless, clone, contact, no_nats, overlap, reauth, redirect, resource};
 use crate::keys::{ChildKeys, ProvedKeys};
 use crate::refusal::Refusal;
 use model::{Group, InnerAddresses};
@@ -80,7 +80,7 @@ pub(crate) fn request(
     payloads.extend(
         peer.features
             .forbids_nat
-            .then(|| mobike::no_nats_allowed(turn.core.path)),
+            .then(|| no_nats::forbid(turn.core.path)),
     );
     payloads.extend(peer.features.clones.then(clone::supported));
     payloads.extend(resource::supported(peer));
@@ -138,7 +138,7 @@ pub(crate) fn admit(
     // they are not redirected.
     let carries = matches!(peer.role, PeerRole::Vpn { .. });
     let elsewhere = elsewhere.filter(|_| carries);
-    let outcome = match (mobike::is_translated(request, arrived.path), elsewhere) {
+    let outcome = match (no_nats::is_translated(request, arrived.path), elsewhere) {
         (true, _) => Err((NotifyType::UNEXPECTED_NAT_DETECTED, Refusal::Translated)),
         (false, Some(to)) => Err((NotifyType::REDIRECT, Refusal::SentElsewhere(to))),
         (false, None) => answer_child(peer, request, &beginning, group, &keys, turn),

@@ -22,7 +22,7 @@ use crate::event::Event;
 use crate::exchange::{find_notify, first_error, notify};
 use crate::extension::mobike::{self, Mobike};
 use crate::extension::routability::{self, Cookie};
-use crate::extension::{nat, tcp};
+use crate::extension::{nat, no_nats, tcp};
 use crate::misuse::CannotMove;
 use crate::refusal::Refusal;
 use crate::sa::arrived::Arrived;
@@ -151,7 +151,7 @@ pub(crate) fn next(session: &mut Session, turn: &mut Turn<'_, '_>) -> Option<Box
             .core
             .peer(turn.ctx.config)
             .is_some_and(|peer| peer.features.forbids_nat);
-        payloads.extend(forbidden.then(|| mobike::no_nats_allowed(turn.core.path)));
+        payloads.extend(forbidden.then(|| no_nats::forbid(turn.core.path)));
     }
     payloads.push(cookie_payload);
     Some(Box::new(Move { cookie, payloads }))
@@ -232,7 +232,7 @@ pub(crate) fn answer(
     };
     let (moves, listed) = (mobike.is_moved(request), mobike.listed(request));
     if moves || listed.is_some() {
-        if mobike::is_translated(request, arrived.path) {
+        if no_nats::is_translated(request, arrived.path) {
             turn.ctx
                 .refused(Some(turn.core.peer_id()), Refusal::Translated);
             answer.push(notify(NotifyType::UNEXPECTED_NAT_DETECTED, Vec::new()));
