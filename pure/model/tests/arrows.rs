@@ -134,16 +134,16 @@ fn a_wrong_drawing_is_noticed() {
     );
 }
 
-/// Returns the lines of the drawing: a crate, `→` for its dependencies or `⇢` for those of its
-/// tests, and their targets. A crate without any stands alone.
+/// Returns the lines of the drawing: a crate, its dependencies after `→`, and those of its tests
+/// after `⇢`. A crate without any stands alone.
 fn drawing(page: &str) -> impl Iterator<Item = (&str, bool, &str)> {
     let block = page.split("```arrows\n").nth(1).expect("a block of arrows");
     let block = block.split("```").next().unwrap_or_default();
     let lines = block.lines().filter(|line| !line.trim().is_empty());
-    lines.map(|line| {
-        let (tests_only, arrow) = (line.contains('⇢'), ['→', '⇢']);
-        let (from, to) = line.split_once(arrow).unwrap_or((line, ""));
-        (from.trim(), tests_only, to)
+    lines.flat_map(|line| {
+        let (line, of_tests) = line.split_once('⇢').unwrap_or((line, ""));
+        let (from, to) = line.split_once('→').unwrap_or((line, ""));
+        [(from.trim(), false, to), (from.trim(), true, of_tests)]
     })
 }
 

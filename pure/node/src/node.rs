@@ -343,7 +343,7 @@ impl Node {
         self.path_mtus(now, |path_mtus, sas, turn| {
             path_mtus.doubt(&silent, sas, turn);
         });
-        self.turn(now, |own, turn| own.tunnels.tell_unanswered(turn));
+        self.turn(now, |own, turn| own.tunnels.judge_initiations(turn));
         self.ike.handle_timeout(now);
         self.turn(now, |own, turn| own.tunnels.handle_timeout(turn));
         self.own.licensing.handle_timeout(now);

@@ -1105,4 +1105,10 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "a refusal that is not authenticated ends a good attempt, begins attempts without end, or leaves an attempt that repeats a request whose answer the responder repeats long after its settings have changed",
         answer: Tests,
     },
+    Weakness {
+        number: 179,
+        seen: "Strata before 0.1.0",
+        what: "an initiator repeats IKE_AUTH for 103 s to a responder that was restarted after IKE_SA_INIT, or that dropped the half-open IKE SA in favour of others",
+        answer: Tests,
+    },
 ];

@@ -6,6 +6,10 @@
 //! with another SPI gets another answer, so one may be initiated beside an attempt that was refused
 //! like this. The two newest attempts continue. The first one that is authenticated ends the
 //! others.
+//!
+//! The same holds for an attempt whose IKE_SA_INIT was answered and whose next request is not: the
+//! responder may have been restarted in between, or may have dropped the half-open SA in favour of
+//! others. It does not answer requests on an IKE SA that it does not have.
 
 use super::Engine;
 use crate::misuse::ApiMisuse;
@@ -14,7 +18,7 @@ use model::{IkeSaId, Instant, PeerId};
 
 impl Engine {
     /// Makes room for another attempt with a peer: of older ones, only the newest stays. An error
-    /// means that one is in progress that was not refused. `anew`: the IKE SA replaces another one,
+    /// means that one is in progress that allows no other. `anew`: the IKE SA replaces another one,
     /// so there is no hurry.
     pub(crate) fn make_room(
         &mut self,
@@ -25,7 +29,7 @@ impl Engine {
         let made = self.sas_with(peer).filter(|sa| sa.is_being_made());
         let mut older = Vec::new();
         for sa in made {
-            if anew || !sa.core.refused {
+            if anew || !sa.allows_another() {
                 return Err(ApiMisuse::AlreadyInitiating);
             }
             older.push(sa.core.id);

@@ -71,9 +71,11 @@ pub struct SaStatus {
     pub addresses: Option<InnerAddresses>,
     /// Its child SAs.
     pub children: Vec<ChildSaId>,
-    /// True if an unauthenticated message refused it, while it is being established. Another one
-    /// may then be initiated beside it.
+    /// True if an unauthenticated message refused it, while it is being established.
     pub refused: bool,
+    /// True if another one may be initiated beside it: it was refused, or its first message was
+    /// answered and a later one is not.
+    pub allows_another: bool,
 }
 
 /// Keys of an IKE SA, for decrypting a capture. Export them only if the operator asks for that.
@@ -236,6 +238,7 @@ impl Engine {
             addresses: up.and_then(|up| up.terms.addresses),
             children: up.map_or_else(Vec::new, |up| up.children.ids()),
             refused: sa.core.refused,
+            allows_another: sa.allows_another(),
         })
     }
 }

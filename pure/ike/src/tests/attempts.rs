@@ -1,6 +1,6 @@
 //! An attempt beside one that was refused without proof.
 
-use super::pair::{Flying, Pair, Side, fit};
+use super::pair::{Flying, Host, Pair, Side, fit};
 use super::*;
 use crate::{ApiMisuse, DownReason, End, Event, Ppk};
 use model::IkeSaId;
@@ -97,6 +97,33 @@ fn another_attempt_begins_only_beside_one_that_was_refused() {
         None,
         "no tunnel that is up is in the way"
     );
+}
+
+// Weakness: 179
+#[test]
+fn another_attempt_begins_beside_one_that_the_responder_may_have_lost() {
+    const REPEATED: Duration = Duration::from_millis(1500);
+    let mut pair = Pair::new(mobile(), gateway());
+    pair.initiate(Side::Left);
+    pair.deliver_next();
+    pair.lose();
+    pair.restart(Side::Right, Host::seeded(gateway(), 8, 2));
+    // Nobody has answered yet, so nothing is lost there.
+    pair.now += REPEATED;
+    pair.timeout(Side::Left);
+    assert_eq!(begin_again(&mut pair), Some(ApiMisuse::AlreadyInitiating));
+    pair.deliver_next();
+    pair.deliver_next();
+    pair.lose();
+    assert_eq!(begin_again(&mut pair), Some(ApiMisuse::AlreadyInitiating));
+    pair.restart(Side::Right, Host::seeded(gateway(), 9, 2));
+    pair.now += REPEATED;
+    pair.timeout(Side::Left);
+    assert_eq!(begin_again(&mut pair), None);
+    pair.settle();
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+    pair.run_for(Duration::from_secs(120));
+    is_one_tunnel(&pair);
 }
 
 // Weakness: 178

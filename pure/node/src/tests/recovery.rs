@@ -5,6 +5,7 @@ use crate::{Config, Credential, GrantState, PeerState, Ppk, Signer};
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use crypto::{RawKey, Secret, SignatureAlgorithm};
+use ike::SaState;
 use model::{Path, Suite};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -194,6 +195,31 @@ fn a_gateway_that_was_killed_and_started_again_is_back_within_five_seconds() {
         assert!(world.tunnel_is_up());
         assert!(traffic_arrives(&mut world));
     }
+}
+
+/// The gateway has lost the half-open IKE SA, so nothing answers IKE_AUTH.
+// Weakness: 179
+#[test]
+fn a_gateway_that_is_restarted_within_a_set_up_is_back_within_five_seconds() {
+    let policies = Policies {
+        mobile: Vec::new(),
+        gateway: Vec::new(),
+        ..Policies::default()
+    };
+    let mut world = World::new(policies);
+    let authenticates = |world: &World| {
+        let mut sas = world.nodes[MOBILE].ike.sas();
+        sas.any(|sa| sa.state == SaState::Authenticating)
+    };
+    while !authenticates(&world) {
+        world.run_for(Duration::from_millis(1));
+    }
+    world.restart(GATEWAY);
+    let took = time_to_recover(&mut world);
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    world.run_for(Duration::from_secs(120));
+    assert!(world.tunnel_is_up());
+    assert!(traffic_arrives(&mut world));
 }
 
 #[test]

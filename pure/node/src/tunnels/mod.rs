@@ -156,10 +156,11 @@ impl Tunnels {
         self.initiations.begun(sa, now);
     }
 
-    /// Plans another attempt with a peer, if the one in progress was refused without proof.
+    /// Plans another attempt with a peer, if the one in progress allows it: it was refused without
+    /// proof, or the peer may have lost it.
     pub fn retry_beside(&mut self, peer: PeerId, turn: &Turn<'_>) {
         let sa = self.current(peer).and_then(|sa| turn.ike.sa(sa));
-        if sa.is_some_and(|sa| sa.refused) {
+        if sa.is_some_and(|sa| sa.allows_another) {
             self.desired.retry_beside(peer, turn.now);
         }
     }
@@ -608,9 +609,12 @@ impl Tunnels {
         self.silences.handle_timeout(turn)
     }
 
-    /// Reports initiations without an answer.
-    pub fn tell_unanswered(&mut self, turn: &mut Turn<'_>) {
-        self.initiations.handle_timeout(turn);
+    /// Reports initiations without an answer, and plans others beside those that the peer may have
+    /// lost.
+    pub fn judge_initiations(&mut self, turn: &mut Turn<'_>) {
+        for peer in self.initiations.handle_timeout(turn) {
+            self.retry_beside(peer, turn);
+        }
     }
 
     // Protection, cover and keys.
