@@ -208,8 +208,9 @@ impl Sa {
         )
     }
 
-    /// Returns true if another attempt may begin beside this one: an unauthenticated message refused
-    /// it, or its responder may have lost it, as IKE_SA_INIT was answered and a later request is not.
+    /// Returns true if another attempt may begin beside this one: an unauthenticated message
+    /// refused it, or its responder may have lost it, as IKE_SA_INIT was answered and a later
+    /// request is not.
     pub(crate) fn allows_another(&self) -> bool {
         let began = matches!(self.state, State::KemSent(_) | State::AuthSent(_));
         self.core.refused || began && self.core.requests.tries() > 1
