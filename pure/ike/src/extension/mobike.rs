@@ -159,7 +159,10 @@ mod tests {
             .map(|a| a.parse().unwrap())
             .into();
         let ours = [&others[..], &[used]].concat();
-        assert_eq!(addresses(&informational(supported(&ours, used))), Some(others));
+        assert_eq!(
+            addresses(&informational(supported(&ours, used))),
+            Some(others)
+        );
         assert_eq!(addresses(&informational(supported(&[used], used))), None);
         let none = notify(NotifyType::NO_ADDITIONAL_ADDRESSES, Vec::new());
         assert_eq!(addresses(&informational(vec![none])), Some(Vec::new()));
