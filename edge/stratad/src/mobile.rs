@@ -95,6 +95,14 @@ impl Mobile {
         }
     }
 
+    /// Returns the token of the descriptor to read before that of a token, if there is one.
+    pub const fn decided_by(&self, token: u64) -> Option<u64> {
+        match self {
+            Self::ForeignAgent(_) => ForeignAgent::decided_by(token),
+            Self::MobileNode(_) | Self::HomeAgent(_) => None,
+        }
+    }
+
     /// Reads the descriptor of a token, counted from the first. `broken` reports a removed device.
     pub fn handle(
         &mut self,

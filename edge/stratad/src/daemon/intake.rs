@@ -46,14 +46,24 @@ impl Daemon {
                 let listener = (token - token::LISTEN) as usize;
                 self.streams.accept(listener, &self.poller, now);
             }
-            token if token < token::STREAM => {
-                if let Some(mobile) = &mut self.host.mobile {
-                    let (node, batch) = (&mut self.node, &mut self.batch[..]);
-                    let (counters, broken) = (&mut self.counters, &mut self.broken);
-                    mobile.handle(token - token::MOBILE, node, batch, counters, broken);
-                }
-            }
+            token if token < token::STREAM => self.read_mobile(token - token::MOBILE, now),
             _ => self.read_stream(ready, now),
+        }
+    }
+
+    /// Reads a descriptor of Mobile IP. Registrations are carried out before the packets behind them
+    /// are read: those of a new visitor take its routes, which strict checks of reverse paths
+    /// (`rp_filter` 1) require.
+    fn read_mobile(&mut self, token: u64, now: Instant) {
+        let mobile = self.host.mobile.as_ref();
+        let first = mobile.and_then(|mobile| mobile.decided_by(token));
+        for token in first.into_iter().chain([token]) {
+            if let Some(mobile) = &mut self.host.mobile {
+                let (node, batch) = (&mut self.node, &mut self.batch[..]);
+                let (counters, broken) = (&mut self.counters, &mut self.broken);
+                mobile.handle(token, node, batch, counters, broken);
+            }
+            self.follow_registrations(now);
         }
     }
 

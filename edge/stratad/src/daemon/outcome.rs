@@ -62,7 +62,7 @@ impl Daemon {
     /// message through the new agent may arrive together, and the response must take the new route.
     /// An agent updates its routes before sending, because packets may follow its reply at once. A
     /// token for keys leaves with its registration, so it is recorded first.
-    fn follow_registrations(&mut self, now: Instant) {
+    pub(super) fn follow_registrations(&mut self, now: Instant) {
         if self.host.mobile.is_none() {
             return;
         }

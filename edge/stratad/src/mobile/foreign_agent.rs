@@ -99,6 +99,14 @@ impl ForeignAgent {
         poller.add(&self.visitors.device, first + DEVICE, Interest::Read)
     }
 
+    /// Returns the token of the socket with the messages that decide where packets of this one go.
+    pub const fn decided_by(token: u64) -> Option<u64> {
+        match token {
+            TUNNEL => Some(HOMES),
+            _ => None,
+        }
+    }
+
     pub fn handle(
         &mut self,
         token: u64,

@@ -123,7 +123,8 @@ impl Tunnel {
         self.take_from(|tunnel| &mut tunnel.udp, from, device, node, counters, now)
     }
 
-    /// Decapsulates packets from one of the sockets, if `from` names their tunnel.
+    /// Decapsulates packets from one of the sockets, if `from` names their tunnel. Reading stops
+    /// after another message: a registration decides where the packets behind it go.
     fn take_from(
         &mut self,
         socket: fn(&mut Self) -> &mut Datagrams,
@@ -135,10 +136,12 @@ impl Tunnel {
     ) -> io::Result<()> {
         let mut onward = Onward::new();
         for _ in 0..TURNS {
+            let mut is_message = false;
             let read = socket(self).recv(|arrival, octets| {
                 let ecn = Ecn::from_bits(arrival.ecn);
-                let taken = from(node, arrival.path, octets)
-                    .and_then(|from| node.decapsulate(from, ecn, octets, now));
+                let from = from(node, arrival.path, octets);
+                is_message |= from.is_none();
+                let taken = from.and_then(|from| node.decapsulate(from, ecn, octets, now));
                 if let Some(taken) = taken {
                     match taken.onward {
                         None => counters.delivered += device.push(taken.datagram, Checksum::Made),
@@ -149,6 +152,9 @@ impl Tunnel {
             self.send_on(&mut onward, device, counters);
             self.tell(node, now);
             read?;
+            if is_message {
+                break;
+            }
         }
         Ok(())
     }

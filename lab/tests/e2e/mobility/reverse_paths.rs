@@ -260,6 +260,24 @@ fn travel_for(travel: &mut Travel<'_>, moves: u64) -> Result<(usize, Duration)> 
     Ok((repeated, longest))
 }
 
+/// The first visitor of an agent has no route there until its registration is granted, and the
+/// gateway's request follows the reply at once.
+// Weakness: 148
+#[lab::test(limit(200))]
+fn keys_come_with_the_first_visit_to_an_agent_too() -> Result<()> {
+    for setting in SETTINGS {
+        let walk = Walk::new("reverse-paths")?;
+        let mut travel = Travel::start(&walk, "push")?;
+        walk.check_reverse_paths(setting)?;
+        let repeated = travel.go(1, Way::Cut)?;
+        ensure!(
+            repeated == 0,
+            "rp_filter {setting}: {repeated} were sent again"
+        );
+    }
+    Ok(())
+}
+
 /// The kernel has to keep the request until the daemon has worked on the reply.
 // Weakness: 148
 #[lab::test]
