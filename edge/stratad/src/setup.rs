@@ -95,10 +95,10 @@ struct Common {
 
 impl Common {
     fn share(&mut self, mut peer: node::Peer) -> node::Peer {
-        self.terms.share(&mut peer.terms);
+        self.terms.share(&mut peer.ike.terms);
         if let node::Role::Vpn {
             addressing, zones, ..
-        } = &mut peer.role
+        } = &mut peer.ike.role
         {
             self.zones.share(zones);
             if let node::Addressing::Lent(pool) = addressing {
@@ -174,8 +174,8 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
     peer.cover = from.cover.map(interval);
     peer.level = level_choice(from);
     peer.places = (!from.zones.slots.is_empty()).then(|| places(from));
-    peer.ppk = from.ppk.as_deref().map(ppk).map(Box::new);
-    let terms = &mut peer.terms;
+    peer.ike.ppk = from.ppk.as_deref().map(ppk).map(Box::new);
+    let terms = &mut peer.ike.terms;
     terms.lifetimes.child = from.rekey;
     terms.lifetimes.pfs = from.pfs;
     terms.features = Features {
@@ -249,10 +249,10 @@ fn pool(from: &config::Pool, config: &Config) -> node::Pool {
 fn peer(party: &Party, address: Option<IpAddr>, role: node::Role) -> node::Peer {
     let psk = party.psk.as_ref();
     let mut peer = node::Peer::new(&party.name, party.identity.clone(), role);
-    peer.address = address;
-    peer.psk = psk.map(|psk| Secret::new(psk.expose().to_vec()));
-    peer.key.clone_from(&party.pubkey);
-    peer.terms = Shared::from(node::PeerTerms {
+    peer.ike.address = address;
+    peer.ike.psk = psk.map(|psk| Secret::new(psk.expose().to_vec()));
+    peer.ike.key.clone_from(&party.pubkey);
+    peer.ike.terms = Shared::from(node::PeerTerms {
         suites: party.suites.clone(),
         groups: party.groups.clone(),
         kems: party.kems.clone(),

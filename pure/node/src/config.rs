@@ -5,7 +5,6 @@ use esp::{Protected, Spd};
 use model::{Dscp, Encapsulation, Identity, LevelChoice, PeerId, PeerNames, Sizes};
 use std::collections::BTreeMap;
 use std::mem::take;
-use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 pub use esp::{Action, Policy};
@@ -71,7 +70,7 @@ pub struct Config {
     pub key_log: bool,
 }
 
-/// A configured peer. What IKE needs to know of it is in `ike`, and is a field of the peer as well.
+/// A configured peer.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// Name of the peer's table in the configuration.
@@ -102,20 +101,6 @@ impl Peer {
             level: LevelChoice::default(),
             places: None,
         }
-    }
-}
-
-impl Deref for Peer {
-    type Target = ike::Peer;
-
-    fn deref(&self) -> &ike::Peer {
-        &self.ike
-    }
-}
-
-impl DerefMut for Peer {
-    fn deref_mut(&mut self) -> &mut ike::Peer {
-        &mut self.ike
     }
 }
 

@@ -34,7 +34,7 @@ impl Hub {
         let of = |number| {
             let address = initiates.then(|| spoke(number));
             let mut peer = peer(&name(number), address, identity(number));
-            shares.share(&mut peer.terms);
+            shares.share(&mut peer.ike.terms);
             peer
         };
         let peers = (0..peers).map(of).collect();
@@ -150,9 +150,9 @@ fn peer(name: &str, address: Option<IpAddr>, identity: Identity) -> Peer {
         mode: Mode::Tunnel,
     };
     let mut peer = Peer::new(name, identity, role);
-    peer.address = address;
-    peer.psk = Some(Secret::new(vec![7; 32]));
-    peer.features = Features::offered();
+    peer.ike.address = address;
+    peer.ike.psk = Some(Secret::new(vec![7; 32]));
+    peer.ike.features = Features::offered();
     peer
 }
 

@@ -141,10 +141,10 @@ fn config(
         mode: Mode::Tunnel,
     };
     let mut other = Peer::new(peer, identity(peer), role);
-    other.address = address.map(Into::into);
-    other.psk = Some(Secret::new(b"a key for this test".to_vec()));
-    other.liveness = LIVENESS;
-    other.features = Features::offered();
+    other.ike.address = address.map(Into::into);
+    other.ike.psk = Some(Secret::new(b"a key for this test".to_vec()));
+    other.ike.liveness = LIVENESS;
+    other.ike.features = Features::offered();
     Config {
         start: address.iter().map(|_| peer.to_owned()).collect(),
         grant_lifetime: Duration::from_secs(3600),

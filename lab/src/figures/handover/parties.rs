@@ -63,7 +63,7 @@ pub fn config(who: usize, is: Tunnel) -> Config {
     };
     let end = |name, other, begins, role| {
         let mut end = peer(name, other, begins, role);
-        end.slots = slots(is);
+        end.ike.slots = slots(is);
         end.places = places(is);
         end
     };
@@ -152,8 +152,8 @@ fn policy(is: Tunnel) -> ZonePolicy {
 
 fn peer(name: &str, who: usize, begins: bool, role: Role) -> Peer {
     let mut peer = Peer::new(name, identity(who), role);
-    peer.address = begins.then_some(IpAddr::V4(ADDRESSES[who]));
-    peer.psk = Some(Secret::new(b"a key for measurements only".to_vec()));
+    peer.ike.address = begins.then_some(IpAddr::V4(ADDRESSES[who]));
+    peer.ike.psk = Some(Secret::new(b"a key for measurements only".to_vec()));
     peer
 }
 

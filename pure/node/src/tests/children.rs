@@ -162,7 +162,7 @@ fn of_two_that_were_made_at_once_nobody_misses_the_one_that_goes() {
 #[test]
 fn a_tunnel_that_cannot_be_made_is_missing_and_said_so() {
     let mut world = World::connected(policies());
-    world.reconfigure(GATEWAY, |config| config.peers[0].children.clear());
+    world.reconfigure(GATEWAY, |config| config.peers[0].ike.children.clear());
     world.run_for(Duration::from_secs(20));
     let peers = world.nodes[MOBILE].peers();
     assert_eq!(peers[0].children.len(), 1);

@@ -127,7 +127,7 @@ fn a_hand_over_of_which_half_comes_goes_back_and_loses_two_packets_at_most() {
     {
         world.run_for(Duration::from_millis(1));
     }
-    world.reconfigure(GATEWAY, |config| config.peers[0].children.clear());
+    world.reconfigure(GATEWAY, |config| config.peers[0].ike.children.clear());
     let sent = stream(&mut world, &ENDS, 0, TRIED);
     world.run_for(Duration::from_secs(1));
     assert_eq!(handed_over(&world, MOBILE), 0);

@@ -28,7 +28,7 @@ fn through_nat(mobike: bool) -> World {
         config
             .peers
             .iter_mut()
-            .for_each(|peer| peer.features.mobike = mobike);
+            .for_each(|peer| peer.ike.features.mobike = mobike);
     });
     world.run_for(Duration::from_secs(30));
     assert!(world.tunnel_is_up(), "{:?}", world.events);

@@ -29,7 +29,7 @@ impl Second {
             config.peers.push(with_psk(peer));
         });
         let mut fa = Peer::new("fa", identity(LICENSED), Role::Licensed);
-        fa.address = Some(address(LICENSED));
+        fa.ike.address = Some(address(LICENSED));
         let config = Config {
             identity: SECOND.parse().unwrap(),
             start: vec!["fa".to_owned()],
@@ -77,7 +77,7 @@ impl Second {
 }
 
 fn with_psk(mut peer: Peer) -> Peer {
-    peer.psk = Some(Secret::new(PSK.as_bytes().to_vec()));
+    peer.ike.psk = Some(Secret::new(PSK.as_bytes().to_vec()));
     peer
 }
 

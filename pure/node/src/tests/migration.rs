@@ -71,7 +71,7 @@ fn v4(who: usize) -> Ipv4Addr {
 
 /// Adds the places of both agents to a configuration, with licences for the listed agents only.
 fn with_places(mut config: Config, licensed: &[usize]) -> Config {
-    let first = match &config.peers[0].role {
+    let first = match &config.peers[0].ike.role {
         Role::Vpn { zones, .. } => zones.clone(),
         _ => panic!("a VPN peer"),
     };
@@ -79,8 +79,8 @@ fn with_places(mut config: Config, licensed: &[usize]) -> Config {
         let licence = licence(&name(*who).to_string(), 1);
         Slot::new(name(*who), [licence], &first)
     };
-    config.peers[0].slots = licensed.iter().map(slot).collect();
-    config.peers[0].features.mobike = false;
+    config.peers[0].ike.slots = licensed.iter().map(slot).collect();
+    config.peers[0].ike.features.mobike = false;
     let place = |who: &usize| {
         let at = TrafficSelector::from_prefix(at(*who), 32).unwrap();
         (name(*who), vec![at])
@@ -137,7 +137,7 @@ fn host(who: usize) -> Config {
         MOBILE => return with_places(host, &both),
         GATEWAY => {
             let mut next = peer("fb", LICENSED, Some(at(NEXT)), Role::Licensed);
-            next.identity = name(NEXT);
+            next.ike.identity = name(NEXT);
             host.peers.push(next);
             return with_places(host, &both);
         }
@@ -145,7 +145,7 @@ fn host(who: usize) -> Config {
     }
     let other = LICENSED + NEXT - who;
     let mut neighbour = peer("other", LICENSED, Some(at(other)), Role::Neighbour);
-    neighbour.identity = name(other);
+    neighbour.ike.identity = name(other);
     host.peers.push(neighbour);
     host
 }
@@ -812,7 +812,7 @@ fn a_node_that_both_ends_license_for_another_zone_gets_none_of_these() {
             }
         });
     };
-    payload(&mut hosts[GATEWAY].peers[0].slots[1].zones);
+    payload(&mut hosts[GATEWAY].peers[0].ike.slots[1].zones);
     let mut quartet = Quartet::with(hosts);
     let token = quartet.token(NEXT, |_| {});
     quartet.show(&token);
@@ -832,7 +832,7 @@ fn a_token_for_another_zone_gives_none_of_these() {
 #[test]
 fn a_slot_that_is_left_has_no_new_keys() {
     let mut quartet = Quartet::new();
-    let slot = host(MOBILE).peers[0].slots[0].name.clone();
+    let slot = host(MOBILE).peers[0].ike.slots[0].name.clone();
     let spis = |quartet: &Quartet| {
         let peers = quartet.nodes[MOBILE].peers();
         let children = peers.into_iter().flat_map(|peer| peer.children);

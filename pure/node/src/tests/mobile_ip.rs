@@ -265,7 +265,7 @@ fn who_takes_no_part_in_it_takes_nothing_and_waits_for_nothing() {
 fn nobody_visits_who_has_the_address_of_a_peer_or_one_that_the_host_needs() {
     let peer = |address: Ipv4Addr| {
         let mut config = config(LICENSED, &Policies::default());
-        config.peers[0].address = Some(address.into());
+        config.peers[0].ike.address = Some(address.into());
         config
     };
     let network = |address: Ipv4Addr| TrafficSelector::from_prefix(address.into(), 24);

@@ -39,10 +39,10 @@ fn nothing_is_lost(world: &mut World, meanwhile: impl FnOnce(&mut World)) {
 fn stranger(name: &str) -> crate::Peer {
     let identity = format!("{name}@example.net").parse().unwrap();
     let mut peer = crate::Peer::new(name, identity, Role::Gateway);
-    peer.address = Some("192.0.2.200".parse().unwrap());
-    peer.psk = Some(Secret::new(b"another key of that length".to_vec()));
-    peer.suites = vec![model::Suite::Aes256Gcm16];
-    peer.features = Features::offered();
+    peer.ike.address = Some("192.0.2.200".parse().unwrap());
+    peer.ike.psk = Some(Secret::new(b"another key of that length".to_vec()));
+    peer.ike.suites = vec![model::Suite::Aes256Gcm16];
+    peer.ike.features = Features::offered();
     peer
 }
 
@@ -54,7 +54,7 @@ fn a_tunnel_that_does_not_change_keeps_its_spis_and_loses_nothing() {
         let anew = world.reconfigure(GATEWAY, |config| {
             config.peers.insert(0, stranger("bob"));
             config.peers.push(stranger("carol"));
-            config.peers[1].liveness = Duration::from_secs(2);
+            config.peers[1].ike.liveness = Duration::from_secs(2);
         });
         assert_eq!(anew, NOBODY);
         assert_eq!(world.reconfigure(MOBILE, |_| {}), NOBODY);
@@ -102,7 +102,7 @@ fn an_added_peer_is_initiated_at_once_if_it_is_to_start() {
     for (start, state) in [(false, PeerState::Down), (true, PeerState::Connecting)] {
         world.reconfigure(MOBILE, |config| {
             let mut bob = stranger("bob");
-            bob.role = config.peers[0].role.clone();
+            bob.ike.role = config.peers[0].ike.role.clone();
             config.peers.push(bob);
             config.start.extend(start.then(|| "bob".to_owned()));
         });
@@ -117,9 +117,9 @@ fn a_peer_with_other_terms_is_made_anew_without_a_wait() {
     let mut world = World::connected(Policies::default());
     let before = spis(&world, MOBILE);
     let key = Some(Secret::new(b"a key that both ends get".to_vec()));
-    let anew = world.reconfigure(GATEWAY, |config| config.peers[0].psk = key.clone());
+    let anew = world.reconfigure(GATEWAY, |config| config.peers[0].ike.psk = key.clone());
     assert_eq!(anew, ["alice"]);
-    let anew = world.reconfigure(MOBILE, |config| config.peers[0].psk = key);
+    let anew = world.reconfigure(MOBILE, |config| config.peers[0].ike.psk = key);
     assert_eq!(anew, ["gw"]);
     world.run_for(Duration::from_millis(100));
     assert!(world.tunnel_is_up(), "{:?}", world.events);
@@ -146,7 +146,7 @@ fn a_licensed_node_that_is_removed_loses_the_tunnels_it_could_read() {
 fn a_licensed_node_that_becomes_another_is_another() {
     let mut world = World::connected(Policies::default());
     let anew = world.reconfigure(GATEWAY, |config| {
-        config.peers[1].identity = "fb.example.net".parse().unwrap();
+        config.peers[1].ike.identity = "fb.example.net".parse().unwrap();
     });
     assert_eq!(anew, ["alice", "fa"]);
     world.run_for(Duration::from_secs(5));
@@ -221,7 +221,7 @@ fn only_a_changed_start_overrules_the_operator() {
     world.run_for(Duration::from_secs(5));
     let state = |world: &World| world.nodes[MOBILE].peers()[0].state;
     world.reconfigure(MOBILE, |config| {
-        config.peers[0].liveness = Duration::from_secs(9)
+        config.peers[0].ike.liveness = Duration::from_secs(9)
     });
     assert_eq!(state(&world), PeerState::Down);
     world.reconfigure(MOBILE, |config| config.start.clear());

@@ -234,7 +234,7 @@ fn a_key_that_is_changed_at_both_ends_is_used_within_five_seconds() {
                         .peers
                         .iter_mut()
                         .filter(|peer| ["gw", "alice"].contains(&peer.name.as_str()))
-                        .for_each(|peer| peer.psk = psk());
+                        .for_each(|peer| peer.ike.psk = psk());
                 });
                 if who == first {
                     world.run_for(Duration::from_secs(seconds));
@@ -274,14 +274,14 @@ const LACKS: [Lack; 3] = [
         mobile: |_| (),
         lacking: |config| {
             let peers = config.peers.iter_mut();
-            peers.for_each(|peer| peer.suites = vec![Suite::Aes256Gcm16]);
+            peers.for_each(|peer| peer.ike.suites = vec![Suite::Aes256Gcm16]);
         },
         mended: |_| (),
     },
 ];
 
 fn with_ppk(config: &mut Config) {
-    config.peers[0].ppk = Some(Box::new(Ppk {
+    config.peers[0].ike.ppk = Some(Box::new(Ppk {
         id: "office2026".to_owned(),
         secret: Secret::new(vec![7; 32]),
         required: true,
@@ -312,8 +312,8 @@ impl Signer for Key {
 /// Has both ends of the tunnel prove who they are with raw public keys.
 fn with_keys(config: &mut Config, [own, other]: [usize; 2]) {
     let key = Key::of(own);
-    config.peers[0].psk = None;
-    config.peers[0].key = Some(Box::new(Key::of(other).public()));
+    config.peers[0].ike.psk = None;
+    config.peers[0].ike.key = Some(Box::new(Key::of(other).public()));
     config.credential = Some(Credential {
         chain: Vec::new(),
         key: key.public(),

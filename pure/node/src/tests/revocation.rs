@@ -24,7 +24,7 @@ fn connected(licences: &[Licence]) -> World {
 /// Reloads the configuration of an end with these licences.
 fn license(world: &mut World, who: usize, licences: &[Licence]) {
     let anew = world.reconfigure(who, |config| {
-        let Role::Vpn { zones, .. } = &mut config.peers[0].role else {
+        let Role::Vpn { zones, .. } = &mut config.peers[0].ike.role else {
             panic!("the first peer is the other end of the tunnel");
         };
         zones.licences = licences.to_vec();

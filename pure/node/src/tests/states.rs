@@ -122,7 +122,7 @@ fn changed(who: usize) -> World {
             config
                 .peers
                 .iter_mut()
-                .for_each(|peer| peer.psk = Some(Secret::new(vec![7; 32])))
+                .for_each(|peer| peer.ike.psk = Some(Secret::new(vec![7; 32])))
         },
         |config| config.identity = "new.example.net".parse().expect("an identity"),
         |config| config.peers[0].name.push('2'),

@@ -690,7 +690,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
             MOBILE => (mobile_side, phones),
             _ => (phones, mobile_side),
         };
-        peers[0].children = vec![ChildPolicy {
+        peers[0].ike.children = vec![ChildPolicy {
             name: "voice".to_owned(),
             local: local.to_vec(),
             remote: remote.to_vec(),
@@ -701,11 +701,11 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         }];
     }
     if who != LICENSED {
-        peers[0].features.resources = policies.resources;
-        peers[0].features.esn = policies.esn[usize::from(who == GATEWAY)];
+        peers[0].ike.features.resources = policies.resources;
+        peers[0].ike.features.esn = policies.esn[usize::from(who == GATEWAY)];
     }
     if policies.kem && who != LICENSED {
-        peers[0].kems = vec![Some(model::Kem::MlKem512), None];
+        peers[0].ike.kems = vec![Some(model::Kem::MlKem512), None];
     }
     if who != LICENSED {
         peers[0].sizes = policies.cover.map(|_| Sizes::one(1000));
@@ -734,17 +734,17 @@ pub fn config(who: usize, policies: &Policies) -> Config {
 
 pub fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
     let mut peer = Peer::new(name, identity(who), role);
-    peer.address = address;
-    peer.psk = Some(Secret::new(PSK.as_bytes().to_vec()));
-    peer.features = Features::offered();
-    peer.features.clones = true;
+    peer.ike.address = address;
+    peer.ike.psk = Some(Secret::new(PSK.as_bytes().to_vec()));
+    peer.ike.features = Features::offered();
+    peer.ike.features.clones = true;
     peer
 }
 
 /// Reloads an endpoint's configuration, with or without its licences.
 pub fn license(world: &mut World, who: usize, licensed: bool) {
     world.reconfigure(who, |config| {
-        let Role::Vpn { zones, .. } = &mut config.peers[0].role else {
+        let Role::Vpn { zones, .. } = &mut config.peers[0].ike.role else {
             panic!("the first peer of an endpoint is the other end of the tunnel");
         };
         zones.licences.retain(|_| licensed);

@@ -120,9 +120,9 @@ pub fn identity(who: usize) -> Identity {
 /// Returns the configuration of a host.
 pub fn config(who: usize, policies: &Policies) -> Config {
     let end = |who, mut peer: Peer| {
-        peer.lifetimes.child = policies.child_lifetime;
-        peer.liveness = policies.liveness;
-        peer.slots = policies.slots(who);
+        peer.ike.lifetimes.child = policies.child_lifetime;
+        peer.ike.liveness = policies.liveness;
+        peer.ike.slots = policies.slots(who);
         peer
     };
     let mut peers = match who {
@@ -243,8 +243,8 @@ fn vpn(local: &str, local_len: u8, remote: &str, remote_len: u8) -> Role {
 
 fn peer(name: &str, who: usize, at: Option<usize>, role: Role) -> Peer {
     let mut peer = Peer::new(name, identity(who), role);
-    peer.address = at.map(|at| ADDRESSES[at].into());
-    peer.psk = Some(Secret::new(b"correct horse battery staple".to_vec()));
-    peer.liveness = Duration::from_secs(5);
+    peer.ike.address = at.map(|at| ADDRESSES[at].into());
+    peer.ike.psk = Some(Secret::new(b"correct horse battery staple".to_vec()));
+    peer.ike.liveness = Duration::from_secs(5);
     peer
 }

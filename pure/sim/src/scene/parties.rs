@@ -126,9 +126,9 @@ fn config(name: &str, peers: Vec<Peer>, snoop: Option<SnoopConfig>) -> Config {
 
 fn peer(name: &str, who: &str, address: Option<Ipv4Addr>, role: Role) -> Peer {
     let mut peer = Peer::new(name, identity(who), role);
-    peer.address = address.map(IpAddr::V4);
-    peer.psk = Some(Secret::new(b"a key for simulations only".to_vec()));
-    peer.features = Features::offered();
+    peer.ike.address = address.map(IpAddr::V4);
+    peer.ike.psk = Some(Secret::new(b"a key for simulations only".to_vec()));
+    peer.ike.features = Features::offered();
     peer
 }
 
