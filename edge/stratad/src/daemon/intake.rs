@@ -51,9 +51,9 @@ impl Daemon {
         }
     }
 
-    /// Reads a descriptor of Mobile IP. Registrations are carried out before the packets behind them
-    /// are read: those of a new visitor take its routes, which strict checks of reverse paths
-    /// (`rp_filter` 1) require.
+    /// Reads a descriptor of Mobile IP. Registrations are carried out before the packets behind
+    /// them are read: those of a new visitor take its routes, which strict checks of reverse
+    /// paths (`rp_filter` 1) require.
     fn read_mobile(&mut self, token: u64, now: Instant) {
         let mobile = self.host.mobile.as_ref();
         let first = mobile.and_then(|mobile| mobile.decided_by(token));
