@@ -686,8 +686,8 @@ impl Node {
         self.plane.counters()
     }
 
-    /// Returns the name of the peer whose IKE SA a message belongs to, if the peer is known. The
-    /// message, sent or received, is not necessarily authentic.
+    /// Returns the peer whose IKE SA a message belongs to, if the peer is known. The message, sent
+    /// or received, is not necessarily authentic.
     pub fn peer_of(&self, message: &[u8]) -> Option<PeerId> {
         self.ike.peer_of(message)
     }
