@@ -499,8 +499,7 @@ impl Node {
     }
 
     /// Applies another configuration, of which only differences have an effect. Returns the peers
-    /// whose SAs are replaced. Ports, the key log and the role in Mobile IPv4 do not
-    /// change.
+    /// whose SAs are replaced. Ports, the key log and the role in Mobile IPv4 do not change.
     ///
     /// Policies, classes of service, padding, levels, cover traffic, MSS clamping, path MTU
     /// discovery, SNOOP's limits, liveness timers and the list of peers to keep up change in place.

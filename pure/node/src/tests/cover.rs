@@ -151,11 +151,11 @@ fn a_reload_covers_a_tunnel_that_is_up_or_does_no_more() {
     let mut world = World::connected(Policies::default());
     let quiet = |world: &mut World| sent(world, MOBILE, |world| world.run_for(INTERVAL * 10));
     assert_eq!(quiet(&mut world), 0);
-    let anew = world.reconfigure(MOBILE, |config| {
+    let replaced = world.reconfigure(MOBILE, |config| {
         config.peers[0].sizes = Some(Sizes::one(1000));
         config.peers[0].cover = Some(INTERVAL);
     });
-    assert!(anew.is_empty(), "{anew:?}");
+    assert!(replaced.is_empty(), "{replaced:?}");
     assert!(quiet(&mut world) >= 9);
     world.reconfigure(MOBILE, |_| {});
     assert_eq!(quiet(&mut world), 0);

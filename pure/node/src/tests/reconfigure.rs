@@ -51,12 +51,12 @@ fn a_tunnel_that_does_not_change_keeps_its_spis_and_loses_nothing() {
     let mut world = World::connected(Policies::default());
     let before = (spis(&world, GATEWAY), spis(&world, MOBILE));
     nothing_is_lost(&mut world, |world| {
-        let anew = world.reconfigure(GATEWAY, |config| {
+        let replaced = world.reconfigure(GATEWAY, |config| {
             config.peers.insert(0, stranger("bob"));
             config.peers.push(stranger("carol"));
             config.peers[1].ike.liveness = Duration::from_secs(2);
         });
-        assert_eq!(anew, NOBODY);
+        assert_eq!(replaced, NOBODY);
         assert_eq!(world.reconfigure(MOBILE, |_| {}), NOBODY);
     });
     assert_eq!((spis(&world, GATEWAY), spis(&world, MOBILE)), before);
@@ -68,8 +68,8 @@ fn a_tunnel_that_does_not_change_keeps_its_spis_and_loses_nothing() {
 #[test]
 fn a_removed_peer_is_gone_at_both_ends_and_what_it_protected_still_does_not_leave() {
     let mut world = World::connected(Policies::default());
-    let anew = world.reconfigure(GATEWAY, |config| drop(config.peers.remove(0)));
-    assert_eq!(anew, NOBODY);
+    let replaced = world.reconfigure(GATEWAY, |config| drop(config.peers.remove(0)));
+    assert_eq!(replaced, NOBODY);
     world.run_for(Duration::from_millis(100));
     let names: Vec<_> = world.nodes[GATEWAY]
         .peers()
@@ -117,10 +117,10 @@ fn a_peer_with_other_terms_is_made_anew_without_a_wait() {
     let mut world = World::connected(Policies::default());
     let before = spis(&world, MOBILE);
     let key = Some(Secret::new(b"a key that both ends get".to_vec()));
-    let anew = world.reconfigure(GATEWAY, |config| config.peers[0].ike.psk = key.clone());
-    assert_eq!(anew, ["alice"]);
-    let anew = world.reconfigure(MOBILE, |config| config.peers[0].ike.psk = key);
-    assert_eq!(anew, ["gw"]);
+    let replaced = world.reconfigure(GATEWAY, |config| config.peers[0].ike.psk = key.clone());
+    assert_eq!(replaced, ["alice"]);
+    let replaced = world.reconfigure(MOBILE, |config| config.peers[0].ike.psk = key);
+    assert_eq!(replaced, ["gw"]);
     world.run_for(Duration::from_millis(100));
     assert!(world.tunnel_is_up(), "{:?}", world.events);
     assert_ne!(spis(&world, MOBILE), before);
@@ -131,8 +131,8 @@ fn a_peer_with_other_terms_is_made_anew_without_a_wait() {
 fn a_licensed_node_that_is_removed_loses_the_tunnels_it_could_read() {
     let mut world = World::connected(Policies::default());
     let csa = world.nodes[GATEWAY].composite_sas()[0].csa;
-    let anew = world.reconfigure(GATEWAY, |config| drop(config.peers.pop()));
-    assert_eq!(anew, ["alice"]);
+    let replaced = world.reconfigure(GATEWAY, |config| drop(config.peers.pop()));
+    assert_eq!(replaced, ["alice"]);
     world.run_for(Duration::from_secs(5));
     let csas = world.nodes[GATEWAY].composite_sas();
     assert_ne!(csas[0].csa, csa);
@@ -145,10 +145,10 @@ fn a_licensed_node_that_is_removed_loses_the_tunnels_it_could_read() {
 #[test]
 fn a_licensed_node_that_becomes_another_is_another() {
     let mut world = World::connected(Policies::default());
-    let anew = world.reconfigure(GATEWAY, |config| {
+    let replaced = world.reconfigure(GATEWAY, |config| {
         config.peers[1].ike.identity = "fb.example.net".parse().unwrap();
     });
-    assert_eq!(anew, ["alice", "fa"]);
+    assert_eq!(replaced, ["alice", "fa"]);
     world.run_for(Duration::from_secs(5));
     assert!(world.nodes[GATEWAY].composite_sas()[0].grants.is_empty());
     assert_eq!(world.nodes[LICENSED].held_grants().len(), 0);

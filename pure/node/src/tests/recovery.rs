@@ -175,25 +175,32 @@ fn time_to_recover(world: &mut World) -> Duration {
     unreachable!()
 }
 
+/// With a licensed node, packets wait up to two seconds longer for its keys.
+fn unlicensed() -> Policies {
+    Policies {
+        mobile: Vec::new(),
+        gateway: Vec::new(),
+        ..Policies::default()
+    }
+}
+
+fn is_back_within_five_seconds(world: &mut World) {
+    let took = time_to_recover(world);
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    world.run_for(Duration::from_secs(120));
+    assert!(world.tunnel_is_up());
+    assert!(traffic_arrives(world));
+}
+
 /// The gateway answers a check on the lost IKE SA with an unauthenticated INVALID_IKE_SPI, so the
 /// mobile node starts another.
 #[test]
 fn a_gateway_that_was_killed_and_started_again_is_back_within_five_seconds() {
     for seconds in [3, 20, 100] {
-        // With a licensed node, packets wait up to two seconds longer for its keys.
-        let policies = Policies {
-            mobile: Vec::new(),
-            gateway: Vec::new(),
-            ..Policies::default()
-        };
-        let mut world = World::connected(policies);
+        let mut world = World::connected(unlicensed());
         world.run_for(Duration::from_secs(seconds));
         world.restart(GATEWAY);
-        let took = time_to_recover(&mut world);
-        assert!(took < Duration::from_secs(5), "{took:?}");
-        world.run_for(Duration::from_secs(120));
-        assert!(world.tunnel_is_up());
-        assert!(traffic_arrives(&mut world));
+        is_back_within_five_seconds(&mut world);
     }
 }
 
@@ -201,12 +208,7 @@ fn a_gateway_that_was_killed_and_started_again_is_back_within_five_seconds() {
 // Weakness: 179
 #[test]
 fn a_gateway_that_is_restarted_within_a_set_up_is_back_within_five_seconds() {
-    let policies = Policies {
-        mobile: Vec::new(),
-        gateway: Vec::new(),
-        ..Policies::default()
-    };
-    let mut world = World::new(policies);
+    let mut world = World::new(unlicensed());
     let authenticates = |world: &World| {
         let mut sas = world.nodes[MOBILE].ike.sas();
         sas.any(|sa| sa.state == SaState::Authenticating)
@@ -215,11 +217,7 @@ fn a_gateway_that_is_restarted_within_a_set_up_is_back_within_five_seconds() {
         world.run_for(Duration::from_millis(1));
     }
     world.restart(GATEWAY);
-    let took = time_to_recover(&mut world);
-    assert!(took < Duration::from_secs(5), "{took:?}");
-    world.run_for(Duration::from_secs(120));
-    assert!(world.tunnel_is_up());
-    assert!(traffic_arrives(&mut world));
+    is_back_within_five_seconds(&mut world);
 }
 
 #[test]
@@ -324,12 +322,7 @@ fn with_keys(config: &mut Config, [own, other]: [usize; 2]) {
 
 /// Returns a world without licences in which the gateway lacks what the mobile node requires.
 fn lacking(lack: Lack, seed: u64) -> World {
-    let policies = Policies {
-        mobile: Vec::new(),
-        gateway: Vec::new(),
-        ..Policies::default()
-    };
-    let mut world = World::seeded(policies, seed);
+    let mut world = World::seeded(unlicensed(), seed);
     world.run_for(Duration::from_secs(10));
     world.reconfigure(GATEWAY, lack.lacking);
     world.reconfigure(MOBILE, lack.mobile);

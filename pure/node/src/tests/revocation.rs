@@ -23,13 +23,13 @@ fn connected(licences: &[Licence]) -> World {
 
 /// Reloads the configuration of an end with these licences.
 fn license(world: &mut World, who: usize, licences: &[Licence]) {
-    let anew = world.reconfigure(who, |config| {
+    let replaced = world.reconfigure(who, |config| {
         let Role::Vpn { zones, .. } = &mut config.peers[0].ike.role else {
             panic!("the first peer is the other end of the tunnel");
         };
         zones.licences = licences.to_vec();
     });
-    assert_eq!(anew, [""; 0], "nothing is made anew");
+    assert_eq!(replaced, [""; 0], "nothing is made anew");
 }
 
 /// Sends packets both ways, a hundred per second, and asserts that none is lost.
