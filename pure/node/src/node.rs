@@ -579,6 +579,11 @@ impl Node {
         self.events.pop_front()
     }
 
+    /// Returns true if [`Node::poll_event`] has an event.
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// Returns the time of the next call to [`Node::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let reports = self.plane.has_reports().then_some(Deadline {

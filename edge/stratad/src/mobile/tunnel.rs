@@ -124,7 +124,7 @@ impl Tunnel {
     }
 
     /// Decapsulates packets from one of the sockets, if `from` names their tunnel. Reading stops
-    /// after another message: a registration decides where the packets behind it go.
+    /// at an event: a registration decides where the packets behind it go.
     fn take_from(
         &mut self,
         socket: fn(&mut Self) -> &mut Datagrams,
@@ -136,12 +136,10 @@ impl Tunnel {
     ) -> io::Result<()> {
         let mut onward = Onward::new();
         for _ in 0..TURNS {
-            let mut is_message = false;
             let read = socket(self).recv(|arrival, octets| {
                 let ecn = Ecn::from_bits(arrival.ecn);
-                let from = from(node, arrival.path, octets);
-                is_message |= from.is_none();
-                let taken = from.and_then(|from| node.decapsulate(from, ecn, octets, now));
+                let taken = from(node, arrival.path, octets)
+                    .and_then(|from| node.decapsulate(from, ecn, octets, now));
                 if let Some(taken) = taken {
                     match taken.onward {
                         None => counters.delivered += device.push(taken.datagram, Checksum::Made),
@@ -152,7 +150,7 @@ impl Tunnel {
             self.send_on(&mut onward, device, counters);
             self.tell(node, now);
             read?;
-            if is_message {
+            if node.has_events() {
                 break;
             }
         }
