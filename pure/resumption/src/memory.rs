@@ -1,0 +1,216 @@
+//! A store in memory. Entries end with the process.
+
+use crate::{Entry, Handle, Kept, Operation, Outcome, Store};
+use crypto::UnixTime;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Entries in memory, at most a given number. Without room, the entry that ends first goes.
+pub struct Memory {
+    entries: BTreeMap<Handle, Entry>,
+    /// The entries by their ends.
+    ends: BTreeSet<(UnixTime, Handle)>,
+    most: usize,
+    outcomes: VecDeque<Outcome>,
+}
+
+impl Memory {
+    /// Creates a store for this many entries.
+    pub fn new(most: usize) -> Self {
+        Self {
+            entries: BTreeMap::new(),
+            ends: BTreeSet::new(),
+            most,
+            outcomes: VecDeque::new(),
+        }
+    }
+
+    /// Returns the entries, in the order of their handles.
+    pub fn iter(&self) -> impl Iterator<Item = (&Handle, &Entry)> {
+        self.entries.iter()
+    }
+
+    fn add(&mut self, kept: Kept, now: UnixTime) {
+        self.expunge(now);
+        while self.entries.len() >= self.most {
+            let Some((_, first)) = self.ends.first().copied() else {
+                return;
+            };
+            self.remove(&first);
+        }
+        let Kept { handle, entry } = kept;
+        self.remove(&handle);
+        self.ends.insert((entry.ends, handle));
+        self.entries.insert(handle, entry);
+    }
+
+    /// Removes the entries that have ended.
+    fn expunge(&mut self, now: UnixTime) {
+        while let Some((_, handle)) = self.ends.first().copied().filter(|(end, _)| *end <= now) {
+            self.remove(&handle);
+        }
+    }
+
+    fn remove(&mut self, handle: &Handle) -> Option<Entry> {
+        let entry = self.entries.remove(handle)?;
+        self.ends.remove(&(entry.ends, *handle));
+        Some(entry)
+    }
+}
+
+impl Store for Memory {
+    fn submit(&mut self, operation: Operation, now: UnixTime) {
+        match operation {
+            Operation::Add(kept) => self.add(*kept, now),
+            Operation::Read(ticket, handle) => {
+                let entry = self.entries.get(&handle).filter(|entry| now < entry.ends);
+                let entry = entry.cloned().map(Box::new);
+                self.outcomes.push_back(Outcome::Read(ticket, entry));
+            }
+            Operation::Take(ticket, handle) => {
+                let taken = self.remove(&handle).is_some_and(|entry| now < entry.ends);
+                self.outcomes.push_back(Outcome::Taken(ticket, taken));
+            }
+            Operation::Charge(handle, usage) => {
+                if let Some(entry) = self.entries.get_mut(&handle) {
+                    entry.usage = usage;
+                }
+            }
+            Operation::Remove(handle) => drop(self.remove(&handle)),
+            Operation::Revoke(whom) => {
+                let is_meant = |entry: &Entry| whom.as_ref().is_none_or(|id| *id == entry.identity);
+                let meant = self.entries.iter().filter(|(_, entry)| is_meant(entry));
+                let meant: Vec<_> = meant.map(|(handle, _)| *handle).collect();
+                for handle in meant {
+                    self.remove(&handle);
+                }
+            }
+        }
+    }
+
+    fn poll(&mut self) -> Option<Outcome> {
+        self.outcomes.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Keys, Proof, Ticket, Usage};
+    use crypto::{Prf, Secret};
+    use model::{Group, Identity, Suite};
+    use std::time::Duration;
+
+    const NOW: UnixTime = UnixTime(1000);
+
+    fn handle(number: u8) -> Handle {
+        Handle::from([number; 16])
+    }
+
+    fn entry(identity: &str, ends: u64) -> Entry {
+        Entry {
+            identity: identity.parse().unwrap(),
+            proof: Proof::Psk,
+            chain: Vec::new(),
+            group: Group::X25519,
+            keys: Keys {
+                suite: Suite::Aes128Gcm16,
+                prf: Prf::HmacSha256,
+                kems: Vec::new(),
+                ppk: false,
+                secret: Secret::new(vec![1; 32]),
+            },
+            usage: Usage::new(UnixTime(900)),
+            ends: UnixTime(ends),
+        }
+    }
+
+    fn add(store: &mut Memory, number: u8, identity: &str, ends: u64) {
+        let kept = Kept {
+            handle: handle(number),
+            entry: entry(identity, ends),
+        };
+        store.submit(Operation::Add(Box::new(kept)), NOW);
+    }
+
+    fn take(store: &mut Memory, number: u8, now: UnixTime) -> bool {
+        store.submit(Operation::Take(Ticket(7), handle(number)), now);
+        match store.poll() {
+            Some(Outcome::Taken(Ticket(7), taken)) => taken,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn read(store: &mut Memory, number: u8, now: UnixTime) -> Option<Box<Entry>> {
+        store.submit(Operation::Read(Ticket(8), handle(number)), now);
+        match store.poll() {
+            Some(Outcome::Read(Ticket(8), entry)) => entry,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn handles(store: &Memory) -> Vec<Handle> {
+        store.iter().map(|(handle, _)| *handle).collect()
+    }
+
+    #[test]
+    fn an_entry_is_read_as_often_as_wanted_and_taken_once() {
+        let mut store = Memory::new(10);
+        add(&mut store, 1, "a.example", 2000);
+        assert_eq!(*read(&mut store, 1, NOW).unwrap(), entry("a.example", 2000));
+        assert!(read(&mut store, 1, NOW).is_some());
+        let taken = [1, 1, 2].map(|number| take(&mut store, number, NOW));
+        assert_eq!(taken, [true, false, false]);
+        assert_eq!(read(&mut store, 1, NOW), None);
+    }
+
+    #[test]
+    fn an_entry_that_has_ended_is_neither_read_nor_taken_nor_kept() {
+        let mut store = Memory::new(10);
+        add(&mut store, 1, "a.example", 2000);
+        add(&mut store, 2, "a.example", 2001);
+        let end = UnixTime(2000);
+        assert_eq!(read(&mut store, 1, end), None);
+        assert!(!take(&mut store, 1, end) && take(&mut store, 2, end));
+        add(&mut store, 3, "a.example", 1000);
+        add(&mut store, 4, "a.example", 2000);
+        assert_eq!(handles(&store), [handle(4)]);
+    }
+
+    #[test]
+    fn without_room_the_entry_goes_that_ends_first() {
+        let mut store = Memory::new(2);
+        for (number, ends) in [(1, 3000), (2, 2000), (3, 4000)] {
+            add(&mut store, number, "a.example", ends);
+        }
+        assert_eq!(handles(&store), [handle(1), handle(3)]);
+        let mut nothing = Memory::new(0);
+        add(&mut nothing, 1, "a.example", 3000);
+        assert_eq!(handles(&nothing), []);
+    }
+
+    #[test]
+    fn a_charge_replaces_the_usage_and_brings_nothing_back() {
+        let mut store = Memory::new(2);
+        add(&mut store, 1, "a.example", 3000);
+        let usage = Usage::new(UnixTime(900)).and(Duration::from_secs(60));
+        store.submit(Operation::Charge(handle(1), usage), NOW);
+        assert_eq!(read(&mut store, 1, NOW).unwrap().usage, usage);
+        assert!(take(&mut store, 1, NOW));
+        store.submit(Operation::Charge(handle(1), usage), NOW);
+        assert_eq!(handles(&store), []);
+    }
+
+    #[test]
+    fn entries_of_one_identity_or_of_everybody_are_revoked() {
+        let mut store = Memory::new(9);
+        for (number, identity) in [(1, "a.example"), (2, "b.example"), (3, "a.example")] {
+            add(&mut store, number, identity, 3000);
+        }
+        let whom: Identity = "A.example".parse().unwrap();
+        store.submit(Operation::Revoke(Some(whom)), NOW);
+        assert_eq!(handles(&store), [handle(2)]);
+        store.submit(Operation::Remove(handle(9)), NOW);
+        store.submit(Operation::Revoke(None), NOW);
+        assert_eq!((handles(&store).len(), store.ends.len()), (0, 0));
+    }
+}

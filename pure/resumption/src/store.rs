@@ -1,0 +1,59 @@
+//! The store of a gateway's entries, as its users see it.
+//!
+//! An operation takes effect as a whole or not at all. Its outcome may come late or never: a file
+//! system stalls, a server is gone. The user waits for a bounded time and then does without, so an
+//! outcome that is not known counts as a refusal: an entry whose [`Operation::Take`] has no outcome
+//! is spent.
+
+use crate::{Entry, Handle, Usage};
+use crypto::UnixTime;
+use model::Identity;
+
+/// Name of an operation that has an outcome, chosen by its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
+
+/// An entry with its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Its name.
+    pub handle: Handle,
+    /// The entry.
+    pub entry: Entry,
+}
+
+/// A request to a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Adds an entry. Without room, or without an outcome, the entry is not there later.
+    Add(Box<Kept>),
+    /// Reads an entry. [`Outcome::Read`] follows.
+    Read(Ticket, Handle),
+    /// Takes an entry out. [`Outcome::Taken`] follows. Of several takes of one entry, at most one
+    /// finds it.
+    Take(Ticket, Handle),
+    /// Replaces the usage of an entry. An entry that is gone stays so.
+    Charge(Handle, Usage),
+    /// Removes an entry.
+    Remove(Handle),
+    /// Removes all entries of an identity, or of everybody.
+    Revoke(Option<Identity>),
+}
+
+/// The outcome of an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The entry, if the store has it.
+    Read(Ticket, Option<Box<Entry>>),
+    /// True if the entry was there, and is spent now.
+    Taken(Ticket, bool),
+}
+
+/// A store of entries.
+pub trait Store {
+    /// Begins an operation.
+    fn submit(&mut self, operation: Operation, now: UnixTime);
+
+    /// Returns the next outcome.
+    fn poll(&mut self) -> Option<Outcome>;
+}
