@@ -4,13 +4,14 @@ use crate::credential::Credential;
 use crate::duplicate;
 use crate::fault::Context;
 use crate::keys::{
-    AUDIT, CONTROL, HANDOVER, LOG, NODE, REDIRECT, REGULATE, SNOOP, STAND_IN, STORE, TUNNEL,
+    AUDIT, CONTROL, HANDOVER, LOG, NODE, REDIRECT, REGULATE, SESSIONS, SNOOP, STAND_IN, STORE,
+    TUNNEL,
 };
 use crate::peer::Common;
 use crate::reader::{Table, Value};
 use crate::{
     Aead, Audit, DEFAULT_STORE, Divert, Error, Gateway, Licensed, Listen, Mobility, Neighbour,
-    Peer, Places, Policy, Pool, Redirect, Snoop, StandIn, Tunnel, Warning, check,
+    Peer, Places, Policy, Pool, Redirect, Sessions, Snoop, StandIn, Tunnel, Warning, check,
 };
 use crypto::{Certificate, Revocation, RevocationList};
 use model::Identity;
@@ -57,6 +58,8 @@ pub struct Config {
     pub pools: Vec<Pool>,
     /// `[store] file`: the file that keeps the leases of pools. Default [`DEFAULT_STORE`].
     pub store: PathBuf,
+    /// `[sessions]`.
+    pub sessions: Sessions,
     /// `[licensed.NAME]`, sorted by name.
     pub licensed: Vec<Licensed>,
     /// `[gateway.NAME]`, sorted by name.
@@ -207,6 +210,7 @@ impl Config {
             peers: Vec::new(),
             pools: Vec::new(),
             store: DEFAULT_STORE.into(),
+            sessions: Sessions::default(),
             licensed: Vec::new(),
             gateways: Vec::new(),
             adjacent: Vec::new(),
@@ -239,6 +243,7 @@ impl Config {
         is_whole &= file.section("tunnel", TUNNEL, &mut config.tunnel);
         let pools = file.named("pool", Pool::read);
         file.section("store", STORE, &mut config);
+        file.section("sessions", SESSIONS, &mut config.sessions);
         let licensed = file.named("licensed", Licensed::read);
         let gateways = file.named("gateway", Gateway::read);
         let adjacent = file.named("neighbour", Neighbour::read);

@@ -1,7 +1,7 @@
 //! Differences between two configurations, and their effects.
 
 use crate::keys::{Effect, Section, Setting, Shown, sections};
-use crate::{Config, Listen, Tunnel};
+use crate::{Config, Listen, Sessions, Tunnel};
 use std::collections::BTreeMap;
 
 /// One difference.
@@ -65,6 +65,10 @@ impl Config {
             aead: running.aead,
             socket: running.socket.clone(),
             store: running.store.clone(),
+            sessions: Sessions {
+                file: running.sessions.file.clone(),
+                ..self.sessions
+            },
             listen: Listen {
                 fragment: self.listen.fragment,
                 ..running.listen.clone()

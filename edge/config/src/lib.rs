@@ -45,6 +45,7 @@ mod pubkey;
 mod reader;
 mod redirect;
 mod revocation;
+mod sessions;
 mod set;
 mod strength;
 #[cfg(test)]
@@ -74,7 +75,7 @@ pub use mobility::{
     MobileNode, Mobility, Nat, Replay, Resident,
 };
 pub use party::{Gateway, Licensed, Neighbour, Party, Terms};
-pub use peer::{Addressing, Leak, Peer, PeerTerms, Routing, Start, Tcp};
+pub use peer::{Addressing, Leak, Peer, PeerTerms, Resume, Routing, Start, Tcp};
 pub use place::Places;
 pub use policy::{Action, Policy};
 pub use pool::{DEFAULT_STORE, Pool};
@@ -82,6 +83,7 @@ pub use ppk::Ppk;
 pub use prefix::Prefix;
 pub use psk::Psk;
 pub use redirect::{Redirect, When};
+pub use sessions::Sessions;
 pub use tfc::Tfc;
 pub use tunnel::{Offload, PathMtu, Tunnel, ZONED_OVERHEAD, default_mtu};
 pub use warning::Warning;

@@ -76,6 +76,8 @@ pub struct PeerTerms {
     pub tcp: Tcp,
     /// `tcp_port`: the port at which the peer listens for TCP. Default 4500.
     pub tcp_port: u16,
+    /// `resume`: how a tunnel comes back that was lost without being closed. Default `off`.
+    pub resume: Resume,
     /// `dscp`: the DSCP of the outer header: `zero`, `copy` for that of the inner header, or a
     /// number up to 63. Default `zero`.
     pub dscp: Dscp,
@@ -156,6 +158,19 @@ impl Tcp {
     ];
 }
 
+/// How a tunnel comes back that was lost without being closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resume {
+    /// `off`: by a full exchange.
+    Off,
+    /// `ticket`: by a ticket (RFC 5723), if the peer has one for us or we have one for it.
+    Ticket,
+}
+
+impl Resume {
+    pub(crate) const WORDS: [(&str, Self); 2] = [("off", Self::Off), ("ticket", Self::Ticket)];
+}
+
 /// The part of a peer's prefixes that is routed into the tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Routing {
@@ -226,6 +241,7 @@ impl Peer {
                 redirects: Vec::new(),
                 tcp: Tcp::Off,
                 tcp_port: 4500,
+                resume: Resume::Off,
                 dscp: Dscp::default(),
                 tfc: Tfc::default(),
                 cover: None,

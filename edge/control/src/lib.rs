@@ -25,6 +25,7 @@ mod reload;
 mod request;
 mod response;
 mod server;
+mod sessions;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -45,6 +46,7 @@ pub use reload::{Change, ChangeKind, Effect, Fault, Reload};
 pub use request::Request;
 pub use response::{Changed, Daemon, Failure, Keylog, PeerChanged, Response};
 pub use server::{CannotListen, ClientId, Server};
+pub use sessions::{Session, Sessions};
 pub use status::{
     Child, ChildKind, ChildMode, ClearClaim, Congestion, MtuOrigin, PathMtu, Peer, PeerKind,
     PeerState, Refusal, Role, Routes, RoutesReason, Status, Traffic, Trouble, Window,

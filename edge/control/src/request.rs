@@ -84,6 +84,15 @@ pub enum Request {
     Flows,
     /// Answered by [`crate::Leases`].
     Leases,
+    /// Answered by [`crate::Sessions`].
+    Sessions {
+        /// Name of the table of a peer whose sessions to end first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<String>,
+        /// True to end all sessions first.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        end_all: bool,
+    },
     /// Start or stop writing keys for Wireshark. Answered by [`crate::Keylog`].
     Keylog {
         /// Absolute path of a folder; `None` to stop.

@@ -1,6 +1,6 @@
 //! Answers of the daemon.
 
-use crate::{Explain, Flows, Leases, Moved, Paths, PeerState, Reload, Status, Zones};
+use crate::{Explain, Flows, Leases, Moved, Paths, PeerState, Reload, Sessions, Status, Zones};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -32,6 +32,8 @@ pub enum Response {
     Flows(Flows),
     /// Answer to [`crate::Request::Leases`].
     Leases(Leases),
+    /// Answer to [`crate::Request::Sessions`].
+    Sessions(Sessions),
     /// Answer to [`crate::Request::Keylog`].
     Keylog(Keylog),
     /// Answer to [`crate::Request::Reload`].

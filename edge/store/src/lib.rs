@@ -1,4 +1,5 @@
-//! Persistent state of a daemon: the addresses that its pools have leased.
+//! Persistent state of a daemon: the addresses that its pools have leased, and, in another file,
+//! the sessions that peers may resume ([`Sessions`]).
 //!
 //! One file holds a redb database. A transaction takes effect as a whole or not at all, even if the
 //! process or the machine crashes. The file contains the version of its format, so an older daemon
@@ -6,8 +7,10 @@
 
 mod error;
 mod record;
+mod sessions;
 
 pub use error::Error;
+pub use sessions::{Listed, Reader, Sessions};
 
 use error::Doing;
 use model::{Lease, LeaseChange};
@@ -39,14 +42,10 @@ impl Store {
     pub fn open(file: &Path) -> Result<(Self, Vec<Lease>), Error> {
         let failed = Doing::new("opening", file);
         if let Some(folder) = file.parent().filter(|folder| !folder.is_dir()) {
-            let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            made.map_err(|source| failed.io(source))?;
+            make_folder(folder).map_err(|source| failed.io(source))?;
         }
         let opened = open_private(file).map_err(|source| failed.io(source))?;
-        let metadata = opened.metadata().map_err(|source| failed.io(source))?;
-        if metadata.permissions().mode() & 0o077 != 0 {
-            return Err(Error::ReadByOthers { file: file.into() });
-        }
+        check_private(&opened, file)?;
         // For a damaged file, redb may also fail an assertion.
         let read = AssertUnwindSafe(|| Self::read(file, opened));
         match catch_unwind(read) {
@@ -131,6 +130,20 @@ impl Store {
                 found,
             }),
         }
+    }
+}
+
+fn make_folder(folder: &Path) -> std::io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Refuses a file to which group or others have access.
+fn check_private(opened: &File, file: &Path) -> Result<(), Error> {
+    let metadata = opened.metadata();
+    let metadata = metadata.map_err(|source| Doing::new("opening", file).io(source))?;
+    match metadata.permissions().mode() & 0o077 {
+        0 => Ok(()),
+        _ => Err(Error::ReadByOthers { file: file.into() }),
     }
 }
 

@@ -137,6 +137,15 @@ pub enum Question {
     Flows,
     /// Show the pools and the leases of their addresses
     Leases,
+    /// Show the sessions that peers may resume
+    Sessions {
+        /// First end the sessions of this [peer.NAME]: its next tunnel takes a full exchange
+        #[arg(long, value_name = "PEER")]
+        end: Option<String>,
+        /// First end all sessions
+        #[arg(long, conflicts_with = "end")]
+        end_all: bool,
+    },
     /// Explain why a peer is up or down, and which line to change
     Explain {
         /// Name of a [peer.NAME], [licensed.NAME], [gateway.NAME] or [neighbour.NAME]
@@ -195,6 +204,7 @@ impl From<Question> for Request {
             Question::Zones => Self::Zones,
             Question::Flows => Self::Flows,
             Question::Leases => Self::Leases,
+            Question::Sessions { end, end_all } => Self::Sessions { end, end_all },
             Question::Explain { peer } => Self::Explain { peer },
             Question::Keylog { folder } => Self::Keylog {
                 directory: folder.0,

@@ -5,6 +5,7 @@ use crate::clear::Claimants;
 use crate::config_view::ConfigView;
 use crate::explain::{explain, told};
 use crate::keylog::Keys;
+use crate::sessions::Sessions;
 use crate::sink::IoCounters;
 use crate::{metrics, view};
 use config::Config;
@@ -16,6 +17,7 @@ use model::{Deadline, Instant};
 use node::{CannotMove, CannotReauthenticate, CannotRedirect, CannotRekey};
 use node::{NoLevel, Node, NotRepeated, NotSent, Rekey, UnknownChild};
 use os::crash;
+use resumption::{Operation, Store};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
@@ -28,6 +30,25 @@ pub struct Api {
     view: ConfigView,
     waiting: Vec<Waiting>,
     reloads: Vec<Reload>,
+}
+
+/// The parts of the daemon that requests read or change.
+pub struct Parts<'a> {
+    pub node: &'a mut Node,
+    pub keys: &'a mut Keys,
+    pub sessions: &'a mut Sessions,
+    pub counters: &'a IoCounters,
+}
+
+impl Parts<'_> {
+    fn reborrow(&mut self) -> Parts<'_> {
+        Parts {
+            node: self.node,
+            keys: self.keys,
+            sessions: self.sessions,
+            counters: self.counters,
+        }
+    }
 }
 
 /// A pending `reload` request.
@@ -113,13 +134,13 @@ impl Api {
     }
 
     /// Answers all requests that can be answered now.
-    pub fn serve(&mut self, node: &mut Node, keys: &mut Keys, counters: &IoCounters, now: Instant) {
+    pub fn serve(&mut self, mut parts: Parts<'_>, now: Instant) {
         for (client, request) in self.server.handle_ready() {
-            if let Some(answer) = self.answer(client, request, node, keys, counters, now) {
+            if let Some(answer) = self.answer(client, request, parts.reborrow(), now) {
                 self.server.answer(client, &answer);
             }
         }
-        self.answer_waiting(node, now);
+        self.answer_waiting(parts.node, now);
     }
 
     /// Answers waiting clients whose peers are up or have failed, or whose time is over.
@@ -150,11 +171,15 @@ impl Api {
         &mut self,
         client: ClientId,
         request: Request,
-        node: &mut Node,
-        keys: &mut Keys,
-        counters: &IoCounters,
+        parts: Parts<'_>,
         now: Instant,
     ) -> Option<Response> {
+        let Parts {
+            node,
+            keys,
+            sessions,
+            counters,
+        } = parts;
         let locked = self.view.is_locked();
         Some(match request {
             Request::Up {
@@ -230,6 +255,7 @@ impl Api {
             Request::Zones => Response::Zones(view::zones(node, now)),
             Request::Flows => Response::Flows(view::flows(node)),
             Request::Leases => Response::Leases(view::leases(&self.view, node)),
+            Request::Sessions { end, end_all } => end_sessions(end, end_all, node, sessions),
             Request::Explain { peer } => match explain(&self.view, node, &peer, now) {
                 Some(explained) => Response::Explain(explained),
                 None => Response::Error(unknown(&peer, node)),
@@ -534,6 +560,38 @@ fn unknown(name: &str, node: &Node) -> Failure {
     let fix = format!("name one of: {}", known.join(", "));
     let name = name.escape_debug();
     Failure::new(format!("the configuration has no peer named {name}"), fix)
+}
+
+/// Ends sessions that peers may resume, and lists the others.
+fn end_sessions(
+    end: Option<String>,
+    end_all: bool,
+    node: &Node,
+    sessions: &mut Sessions,
+) -> Response {
+    let today = config::today();
+    let whom = match end {
+        None => None,
+        Some(peer) => match node.peer_named(&peer) {
+            Some(peer) => Some(peer.identity),
+            None => return Response::Error(unknown(&peer, node)),
+        },
+    };
+    if end_all || whom.is_some() {
+        sessions.submit(Operation::Revoke(whom.clone()), today);
+    }
+    let whom = whom.map(|whom| whom.to_string());
+    match sessions.list(today) {
+        Ok(mut sessions) => {
+            // A file may not have been written yet.
+            sessions.retain(|session| !end_all && Some(&session.identity) != whom.as_ref());
+            Response::Sessions(control::Sessions { sessions })
+        }
+        Err(error) => Response::Error(Failure::new(
+            error.to_string(),
+            "correct that, then restart stratad",
+        )),
+    }
 }
 
 fn keylog(directory: Option<PathBuf>, node: &mut Node, keys: &mut Keys) -> Response {

@@ -206,6 +206,8 @@ pub fn record(event: &Event, names: &PeerNames, today: UnixTime, now: Instant) -
         | Event::Cloned { .. }
         | Event::HandedOver { .. }
         | Event::Redirected { .. }
+        | Event::Resumed { .. }
+        | Event::NotResumed { .. }
         | Event::FellBack { .. }
         | Event::SealedFor { .. }
         | Event::Unanswered { .. }

@@ -19,6 +19,7 @@ use crate::keylog::Keys;
 use crate::leases::Leases;
 use crate::log::Log;
 use crate::restorer::Restorer;
+use crate::sessions::Sessions;
 use crate::sink::IoCounters;
 use crate::streams::Streams;
 use crate::trace::Trace;
@@ -51,6 +52,7 @@ mod token {
     pub const CHANGES: u64 = 5;
     pub const WORKERS: u64 = 6;
     pub const REPORTS: u64 = 7;
+    pub const SESSIONS: u64 = 8;
     pub const IKE: u64 = 1 << 16;
     pub const NATT: u64 = 1 << 17;
     pub const ESP: u64 = 1 << 18;
@@ -80,6 +82,8 @@ pub struct Daemon {
     /// The store of leases, if there are pools.
     store: Option<Store>,
     leases: Leases,
+    /// The sessions that peers may resume.
+    sessions: Sessions,
     poller: Poller,
     signals: Signals,
     batch: Vec<Packet>,
@@ -109,6 +113,7 @@ impl Daemon {
         let config = Arc::new(config);
         let api = Api::open(&config, now)?;
         let store = open_store(&config)?;
+        let (sessions, references) = Sessions::open(&config)?;
         let streams = Streams::open(&config, token::STREAM, os::files::raise_limit())?;
         let mut faults = faults.map(|spec| Faults::new(spec, config.listen.ike));
         let host = Host::open(&config, &mut faults)?;
@@ -118,6 +123,9 @@ impl Daemon {
             node.restore_leases(leases);
             store
         });
+        if let Some(references) = references {
+            node.refer_by(references);
+        }
         let mut daemon = Self {
             node,
             config,
@@ -136,6 +144,7 @@ impl Daemon {
             troubles: Troubles::default(),
             store,
             leases: Leases::default(),
+            sessions,
             poller: Poller::new()?,
             signals,
             batch: batch::buffers(),
@@ -399,6 +408,9 @@ impl Daemon {
             self.poller.add(changes, token::CHANGES, read)?;
         }
         self.poller.add(&self.workers, token::WORKERS, read)?;
+        if let Some(waker) = self.sessions.waker() {
+            self.poller.add(waker, token::SESSIONS, read)?;
+        }
         for reports in &self.host.reports {
             self.poller.add(reports, token::REPORTS, read)?;
         }

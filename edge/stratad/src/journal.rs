@@ -53,6 +53,14 @@ impl Journal {
             Event::Redirected { to, .. } => {
                 tracing::info!("peer {peer}: redirected to {to}");
             }
+            Event::Resumed { .. } => {
+                tracing::info!("peer {peer}: session resumed by a ticket");
+            }
+            Event::NotResumed { .. } => {
+                tracing::info!(
+                    "peer {peer}: our ticket is not accepted or not answered, so a full exchange begins"
+                );
+            }
             Event::FellBack { to, .. } => {
                 tracing::info!("peer {peer}: no answer by UDP, trying TCP to {to}");
             }
@@ -349,6 +357,8 @@ fn peer_of(event: &Event) -> Option<PeerId> {
     Some(match event {
         Event::PeerUp { peer }
         | Event::Redirected { peer, .. }
+        | Event::Resumed { peer }
+        | Event::NotResumed { peer }
         | Event::FellBack { peer, .. }
         | Event::Reauthenticated { peer }
         | Event::Cloned { peer }

@@ -30,6 +30,7 @@ mod reload;
 mod restorer;
 #[cfg(test)]
 mod sample;
+mod sessions;
 mod setup;
 mod sink;
 mod sockets;

@@ -4,6 +4,7 @@ use crate::mobile;
 use config::{Action, Addressing, Child, Config, Handover, Party, Peer, Stance, Start};
 use crypto::{Secret, TrustStore};
 use model::{Features, LevelChoice, Shared, Shares};
+use resumption::Strategy;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +55,10 @@ pub fn node(config: &Config) -> node::Config {
         // is in (RFC 4555 section 5.5).
         addresses: config.listen.addresses.clone(),
         fragment: config.listen.fragment,
+        resumption: Strategy {
+            clocked: config.sessions.clocked,
+            established: config.sessions.established,
+        },
         elsewhere: config.redirect.map(|redirect| node::Elsewhere {
             to: redirect.to,
             at_once: redirect.when == config::When::Init,
@@ -187,6 +192,10 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
         config::Tcp::Off => node::Tcp::Off,
         config::Tcp::Fallback => node::Tcp::Fallback(from.tcp_port),
         config::Tcp::Always => node::Tcp::Always(from.tcp_port),
+    };
+    terms.resumption = match from.resume {
+        config::Resume::Off => node::Resumption::Off,
+        config::Resume::Ticket => node::Resumption::Tickets,
     };
     terms.children = from.children.iter().map(child).collect();
     terms.slots = slots;

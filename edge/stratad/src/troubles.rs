@@ -15,6 +15,8 @@ pub enum Task {
     NameServers,
     /// Storing address leases.
     Leases,
+    /// Storing the sessions that peers may resume.
+    Sessions,
     /// Writing the audit log.
     Audit,
     /// Writing keys for Wireshark.
@@ -35,6 +37,7 @@ impl Task {
         match self {
             Self::NameServers => "dns",
             Self::Leases => "store",
+            Self::Sessions => "sessions",
             Self::Audit => "audit",
             Self::Keys => "keylog",
             Self::Addresses => "addresses",
@@ -51,6 +54,7 @@ impl Task {
                 "cannot set the name servers of `dns`, so names behind the tunnel are not resolved"
             }
             Self::Leases => "cannot store address leases, a restart loses them",
+            Self::Sessions => "cannot store sessions, so peers cannot resume them",
             Self::Audit => "cannot write the audit log",
             Self::Keys => "cannot write keys for Wireshark",
             Self::Addresses => "cannot remove addresses whose lease has ended",
@@ -67,6 +71,9 @@ impl Task {
             }
             Self::Leases => {
                 "make room for `file` in [store], in a folder that stratad may write to"
+            }
+            Self::Sessions => {
+                "make room for `file` in [sessions], in a folder that stratad may write to"
             }
             Self::Audit => "make room for `file` in [audit], then `strata reload`",
             Self::Keys => "make room in that folder, or run `strata keylog off`",

@@ -8,6 +8,7 @@ use model::{
     Encapsulation, Features, Group, Identity, Kem, LevelGrant, Licence, MapKind, Mode, PeerId,
     Room, Selectors, Shared, Suite, TrafficSelector, ZoneSelector, ZoneSuite,
 };
+use resumption::Strategy;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::num::NonZeroU8;
@@ -51,6 +52,8 @@ pub struct Config {
     /// messages are sent in fragments if the peer supports them too (RFC 7383). Zero disables IKE
     /// fragmentation and leaves it to IP.
     pub fragment: u16,
+    /// How long a peer may resume its sessions.
+    pub resumption: Strategy,
     /// Gateway to which initiators that support RFC 5685 are redirected.
     pub elsewhere: Option<Elsewhere>,
     /// Number of workers that share the child SAs. The remainder of one of our SPIs divided by this
@@ -59,6 +62,12 @@ pub struct Config {
 }
 
 impl Config {
+    /// Usual value of [`Self::resumption`]: a working day.
+    pub const SESSIONS: Strategy = Strategy {
+        clocked: Duration::from_secs(8 * 3600),
+        established: None,
+    };
+
     /// Creates a configuration with the usual ports, timers and limits.
     pub fn new(identity: Identity, peers: Vec<Peer>) -> Self {
         Self {
@@ -72,6 +81,7 @@ impl Config {
             natt_port: NATT_PORT,
             addresses: Vec::new(),
             fragment: FRAGMENT,
+            resumption: Self::SESSIONS,
             elsewhere: None,
             workers: NonZeroU8::MIN,
         }
@@ -127,6 +137,9 @@ pub struct PeerTerms {
     pub window: u8,
     /// Use of TCP encapsulation with this peer (RFC 9329).
     pub tcp: Tcp,
+    /// How an IKE SA with the peer is resumed that was lost without a Delete. As initiator we ask
+    /// for it, as responder we grant it.
+    pub resumption: Resumption,
     /// Additional child SAs. The role describes the first child SA. Each additional one has a
     /// unique name, and their traffic does not overlap.
     pub children: Vec<ChildPolicy>,
@@ -293,6 +306,7 @@ impl Default for PeerTerms {
             redirects: Vec::new(),
             window: 1,
             tcp: Tcp::Off,
+            resumption: Resumption::Off,
             children: Vec::new(),
             slots: Vec::new(),
         }
@@ -376,6 +390,8 @@ impl Peer {
             // Child SAs are added and removed one by one.
             children: _,
             slots: _,
+            // An IKE SA stays whether or not it can be resumed.
+            resumption: _,
             tcp,
         } = &**terms;
         (id, address, identity) == (&new.id, &new.address, &new.identity)
@@ -437,6 +453,16 @@ pub enum Addressing {
     /// The peer has to request an address, which we lease from this pool. The pool is part of
     /// `remote`.
     Lent(Shared<Pool>),
+}
+
+/// How a lost IKE SA is resumed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Resumption {
+    /// By a full exchange only.
+    #[default]
+    Off,
+    /// By a ticket (RFC 5723).
+    Tickets,
 }
 
 /// Requirement for zones.

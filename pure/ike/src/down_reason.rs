@@ -202,6 +202,9 @@ pub enum DownReason {
     /// The peer's proof does not verify with the pre-shared key.
     #[error("the pre-shared key of the peer does not match ours")]
     WrongKey,
+    /// The peer accepted our ticket, but does not know the keys of the session.
+    #[error("the peer accepted our ticket, but does not know the keys of the session")]
+    NotResumed,
     /// The peer authenticated as another identity than expected.
     #[error("the peer is {theirs}, but the configuration expects {expected}")]
     WrongIdentity {

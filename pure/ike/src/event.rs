@@ -22,6 +22,18 @@ pub enum Event {
         peer: PeerId,
         /// True if we initiated it.
         initiator: bool,
+        /// True if a session was resumed, by a ticket.
+        resumed: bool,
+    },
+    /// An attempt to resume a session failed, or is not answered, and we initiated in full. The
+    /// engine reports nothing more about the attempt, unless it comes up after all.
+    NotResumed {
+        /// The attempt.
+        old: IkeSaId,
+        /// The IKE SA that we initiated.
+        sa: IkeSaId,
+        /// The peer.
+        peer: PeerId,
     },
     /// Re-authentication succeeded: a new IKE SA replaces one that is up. The old one goes down
     /// once it has no outstanding exchanges.
@@ -32,6 +44,8 @@ pub enum Event {
         sa: IkeSaId,
         /// The peer.
         peer: PeerId,
+        /// True if a session was resumed, by a ticket: neither end has authenticated again.
+        resumed: bool,
     },
     /// A peer established an IKE SA from another address while one from `old` was up, and did not
     /// mention the old one: it restarted elsewhere, or two machines have its key. The old IKE SA

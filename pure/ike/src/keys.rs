@@ -24,6 +24,12 @@
 //! SKEYSEED(n) = prf(SK_d(n-1), SK(n) | Ni | Nr)
 //! ```
 //!
+//! A session that is resumed has no key exchange (RFC 5723 section 5.1):
+//!
+//! ```text
+//! SKEYSEED = prf(SK_d of the lost IKE SA, "Resumption" | Ni | Nr)
+//! ```
+//!
 //! A rekeyed IKE SA has its SKEYSEED from the old SK_d (section 2.18), so the authentication of the
 //! old one still counts. Each child SA has [`ChildKeys`]: the nonces of its exchange, the shared
 //! secret of a key exchange if there was one (section 2.17), and the secrets of the follow-up key
@@ -34,13 +40,16 @@ use crate::cipher::{Cipher, CipherKeys};
 use crate::prf::PrfKey;
 use crypto::{Prf, Secret};
 use model::{Kem, Suite};
+use resumption::Keys;
 use wire::ike::GroupId;
+
+/// "10 ASCII characters, with no NULL terminator" (RFC 5723 section 5.1).
+const RESUMPTION: &[u8] = b"Resumption";
 
 /// Inputs of both ends to the key schedule.
 pub(crate) struct Inputs<'a> {
     pub(crate) suite: Suite,
     pub(crate) prf: Prf,
-    pub(crate) shared: Secret,
     pub(crate) nonce_i: &'a [u8],
     pub(crate) nonce_r: &'a [u8],
     pub(crate) spi_i: u64,
@@ -96,10 +105,22 @@ impl Roots {
 }
 
 impl UnprovedKeys {
-    pub(crate) fn derive(inputs: Inputs<'_>) -> Self {
+    /// Derives the keys from the shared secret of a key exchange.
+    pub(crate) fn derive(shared: &Secret, inputs: &Inputs<'_>) -> Self {
         let nonces = [inputs.nonce_i, inputs.nonce_r].concat();
-        let skeyseed = inputs.prf.mac(&nonces, &[inputs.shared.expose()]);
-        Self::expand(&skeyseed, &nonces, &inputs)
+        let skeyseed = inputs.prf.mac(&nonces, &[shared.expose()]);
+        Self::expand(&skeyseed, &nonces, inputs)
+    }
+
+    /// Derives the keys of a session that is resumed, from those of the lost IKE SA. Suite and PRF
+    /// have to be the same.
+    pub(crate) fn resumed(old: &Keys, inputs: &Inputs<'_>) -> Self {
+        let nonces = [inputs.nonce_i, inputs.nonce_r].concat();
+        let skeyseed = inputs.prf.mac(old.secret.expose(), &[RESUMPTION, &nonces]);
+        let mut keys = Self::expand(&skeyseed, &nonces, inputs);
+        keys.roots.ppk = old.ppk;
+        keys.roots.kems.clone_from(&old.kems);
+        keys
     }
 
     fn expand(skeyseed: &Secret, nonces: &[u8], inputs: &Inputs<'_>) -> Self {
@@ -151,7 +172,6 @@ impl UnprovedKeys {
         let inputs = Inputs {
             suite: self.cipher.suite,
             prf: self.roots.sk_d.prf,
-            shared,
             nonce_i: &self.nonce_i,
             nonce_r: &self.nonce_r,
             spi_i,
@@ -160,7 +180,7 @@ impl UnprovedKeys {
         };
         let nonces = [inputs.nonce_i, inputs.nonce_r].concat();
         let sk_d = &self.roots.sk_d;
-        let seed = sk_d.mac(&[inputs.shared.expose(), &nonces]);
+        let seed = sk_d.mac(&[shared.expose(), &nonces]);
         let mut keys = Self::expand(&seed, &nonces, &inputs);
         keys.roots.kems.clone_from(&self.roots.kems);
         keys.roots.kems.push(kem);
@@ -181,6 +201,17 @@ impl UnprovedKeys {
 }
 
 impl ProvedKeys {
+    /// Returns the keys that resume the session once the IKE SA is lost.
+    pub(crate) fn kept(&self) -> Keys {
+        Keys {
+            suite: self.cipher.suite,
+            prf: self.sk_d.prf,
+            kems: self.kems.clone(),
+            ppk: self.ppk,
+            secret: self.sk_d.secret().clone(),
+        }
+    }
+
     /// Returns the inputs to the keys of the child SA that IKE_AUTH creates.
     pub(crate) fn first_child(&self) -> ChildKeys {
         ChildKeys {
@@ -209,9 +240,14 @@ impl ProvedKeys {
     /// SKEYSEED = prf(SK_d (old), g^ir (new) | Ni | Nr) (RFC 7296 section 2.18), followed by the
     /// secrets of additional key exchanges in their order (RFC 9370 section 2.2.4). The old SK_d
     /// already includes the PPK, which must not be mixed in again (RFC 8784 section 3).
-    pub(crate) fn successor(&self, inputs: &Inputs<'_>, further: &[(Kem, Secret)]) -> Self {
+    pub(crate) fn successor(
+        &self,
+        shared: &Secret,
+        further: &[(Kem, Secret)],
+        inputs: &Inputs<'_>,
+    ) -> Self {
         let nonces = [inputs.nonce_i, inputs.nonce_r].concat();
-        let mut parts = vec![inputs.shared.expose(), &nonces];
+        let mut parts = vec![shared.expose(), &nonces];
         parts.extend(further.iter().map(|(_, secret)| secret.expose()));
         let seed = self.sk_d.mac(&parts);
         let mut kems = self.kems.clone();
@@ -323,16 +359,16 @@ mod tests {
     }
 
     fn derive_for(suite: Suite, initiator: bool) -> UnprovedKeys {
-        UnprovedKeys::derive(Inputs {
+        let inputs = Inputs {
             suite,
             prf: Prf::HmacSha256,
-            shared: Secret::new(vec![3; 32]),
             nonce_i: &[1; 32],
             nonce_r: &[2; 16],
             spi_i: 0x1111_1111_1111_1111,
             spi_r: 0x2222_2222_2222_2222,
             initiator,
-        })
+        };
+        UnprovedKeys::derive(&Secret::new(vec![3; 32]), &inputs)
     }
 
     fn hex(octets: &[u8]) -> String {
@@ -356,11 +392,15 @@ mod tests {
         }
     }
 
+    /// Shared secret of a renewal.
+    fn agreed() -> Secret {
+        Secret::new(vec![4; 32])
+    }
+
     fn renewal() -> Inputs<'static> {
         Inputs {
             suite: Suite::Aes128Gcm16,
             prf: Prf::HmacSha256,
-            shared: Secret::new(vec![4; 32]),
             nonce_i: &[5; 32],
             nonce_r: &[6; 32],
             spi_i: 0x3333_3333_3333_3333,
@@ -394,12 +434,13 @@ mod tests {
     #[test]
     fn a_ppk_is_not_stirred_in_once_more_by_a_rekey() {
         let ppk = Secret::new(vec![10; 43]);
-        let successor = with_roots(|roots| roots.with_ppk(&ppk)).successor(&renewal(), &[]);
+        let successor =
+            with_roots(|roots| roots.with_ppk(&ppk)).successor(&agreed(), &[], &renewal());
         assert_eq!(
             hex(successor.sk_d.expose()),
             "295e63615fd86f05f70ec59705370c2cc6c58722335d2939849e4ec7f4d9f81a"
         );
-        assert!(successor.ppk && !proved().successor(&renewal(), &[]).ppk);
+        assert!(successor.ppk && !proved().successor(&agreed(), &[], &renewal()).ppk);
     }
 
     /// The expected values come from Python's hmac module, after the first and the second exchange.
@@ -455,7 +496,7 @@ mod tests {
     /// The expected value comes from Python's hmac module.
     #[test]
     fn a_successors_schedule_is_that_of_rfc_7296_section_2_18() {
-        let successor = proved().successor(&renewal(), &[]);
+        let successor = proved().successor(&agreed(), &[], &renewal());
         assert_eq!(
             hex(successor.sk_d.expose()),
             "0a65b3b84a6f4a05fb3558ae3b13cd66c7f5a50a7db93ac36242ddeb40e7e1c8"
@@ -471,7 +512,7 @@ mod tests {
     fn further_secrets_are_in_a_successors_keys_as_rfc_9370_section_2_2_4_has_it() {
         let secret = |octet| Secret::new(vec![octet; 32]);
         let further = [(Kem::MlKem768, secret(12)), (Kem::MlKem1024, secret(13))];
-        let successor = proved().successor(&renewal(), &further);
+        let successor = proved().successor(&agreed(), &further, &renewal());
         assert_eq!(
             hex(successor.sk_d.expose()),
             "60baecedfda4f2dd8b8363d45001b7d04f4c2cb41b3f94182f9c67d9d2fe7eaa"
@@ -560,6 +601,38 @@ mod tests {
         assert_eq!(
             hex(keys.roots.peer_proof.expose()),
             "0f2eaa096ba696937227e210b69854329373b06b28132d0bf41657113d644886"
+        );
+    }
+
+    /// The expected values come from Python's hmac module.
+    #[test]
+    fn the_schedule_of_a_resumed_session_is_that_of_rfc_5723_section_5_1() {
+        let old = Keys {
+            suite: Suite::Aes128Gcm16,
+            prf: Prf::HmacSha256,
+            kems: vec![Kem::MlKem768],
+            ppk: true,
+            secret: Secret::new(vec![7; 32]),
+        };
+        let keys = UnprovedKeys::resumed(&old, &renewal());
+        assert_eq!(
+            hex(keys.roots.sk_d.expose()),
+            "301cc5879b472a06dbe9723f3f7207316a4dd9e0141fa7f9e8263d6ac18d73d2"
+        );
+        assert_eq!(
+            hex(keys.cipher.keys.sk_ei.expose()),
+            "f2c36099a8b2a59951ab927401c5a4bc30ff23ba"
+        );
+        assert_eq!(
+            hex(keys.roots.own_proof.expose()),
+            "ebbbe4e8ae6a4d46486d597ab242c4531e9d108dddf93b39a73cace1f038f7a1"
+        );
+        let proved = keys.proved(&PeerProved::by_signature(Vec::new()));
+        let kept = proved.kept();
+        assert_eq!((kept.ppk, &kept.kems), (true, &old.kems));
+        assert_ne!(
+            kept.secret, old.secret,
+            "each session has a secret of its own"
         );
     }
 

@@ -12,14 +12,15 @@
 //!   [`Engine::hasten`], [`Engine::hand_over`], [`Engine::distribute`], [`Engine::revoke`],
 //!   [`Engine::answer_grant`], [`Engine::request_keys`], [`Engine::answer_request`],
 //!   [`Engine::tell_neighbours`], [`Engine::note_inbound`], [`Engine::set_wall_clock`],
-//!   [`Engine::restore_leases`].
+//!   [`Engine::restore_leases`], [`Engine::refer_by`].
 //! * **Inputs**: [`Engine::handle_datagram`] for an IKE message that arrived (or
 //!   [`Engine::ask_for_cookie`], if [`Engine::sender`] asks for it),
-//!   [`Engine::handle_disconnected`] for a lost TCP connection, [`Engine::handle_timeout`] for an
-//!   expired deadline. Inputs never fail. Events and [`Counters`] report the outcome.
+//!   [`Engine::handle_disconnected`] for a lost TCP connection, [`Engine::handle_stored`] for an
+//!   outcome of the store of sessions, [`Engine::handle_timeout`] for an expired deadline. Inputs
+//!   never fail. Events and [`Counters`] report the outcome.
 //! * **Outputs**: [`Engine::poll_lease`], [`Engine::poll_transmit`], [`Engine::poll_event`],
-//!   [`Engine::poll_timeout`]. After every command or input, drain the first three in that order,
-//!   then read the last.
+//!   [`Engine::poll_store`], [`Engine::poll_timeout`]. After every command or input, drain the
+//!   first four in that order, then read the last.
 //! * **Getters**: everything else.
 //!
 //! # Structure
@@ -74,13 +75,14 @@ mod spi;
 mod task;
 #[cfg(test)]
 mod tests;
+mod tickets;
 mod window;
 
 pub use attempt::{Attempt, End, Offer};
 pub use bad_proof::BadProof;
 pub use config::{
     Addressing, ChildPolicy, Config, Elsewhere, FRAGMENT, Lifetimes, Limits, NATT_PORT, PORT, Peer,
-    PeerRole, PeerTerms, Slot, Stance, Tcp, Timers, ZonePolicy, is_slot, slot_name,
+    PeerRole, PeerTerms, Resumption, Slot, Stance, Tcp, Timers, ZonePolicy, is_slot, slot_name,
 };
 pub use counters::{Counters, DropReason};
 pub use credential::{Credential, Signer};
@@ -96,5 +98,5 @@ pub use extension::overlap::Windows;
 pub use extension::ppk::{BadPpk, Ppk};
 pub use misuse::{ApiMisuse, CannotMove, CannotReauthenticate, CannotRedirect, UnknownChild};
 pub use pool::Pool;
-pub use refusal::{GrantRefusal, KeyRefusal, Refusal, Unfollowed};
+pub use refusal::{GrantRefusal, KeyRefusal, NotResumed, Refusal, Unfollowed};
 pub use signature::NotVerified;

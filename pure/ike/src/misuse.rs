@@ -59,6 +59,15 @@ pub enum CannotReauthenticate {
     UnderWay,
 }
 
+impl From<ApiMisuse> for CannotReauthenticate {
+    fn from(misuse: ApiMisuse) -> Self {
+        match misuse {
+            ApiMisuse::AlreadyInitiating => Self::UnderWay,
+            ApiMisuse::UnknownPeer => Self::NotUp,
+        }
+    }
+}
+
 /// Reason for which a peer cannot be redirected to another gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -15,6 +15,11 @@ impl PrfKey {
         Self { prf, key }
     }
 
+    /// Returns the key itself, which a session that is resumed later needs.
+    pub(crate) const fn secret(&self) -> &Secret {
+        &self.key
+    }
+
     /// Returns prf(key, concatenated parts).
     pub(crate) fn mac(&self, parts: &[&[u8]]) -> Secret {
         self.prf.mac(self.key.expose(), parts)

@@ -35,6 +35,26 @@ pub enum Unfollowed {
     TooMany,
 }
 
+/// Reason not to resume a session whose entry was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotResumed {
+    /// The initiator does not know the keys of the session.
+    #[error("its sender does not know the keys of the session")]
+    WrongProof,
+    /// The session belongs to another identity.
+    #[error("the session belongs to another identity")]
+    OtherIdentity,
+    /// The configuration allows no tickets for the peer.
+    #[error("tickets are off for this peer")]
+    Off,
+    /// The session was authenticated in another way than the configuration requires now.
+    #[error("the session was authenticated in another way than the configuration requires now")]
+    TooLittle,
+    /// Another attempt has used the ticket, or the store did not answer in time.
+    #[error("the ticket has been used, or the store of sessions did not answer in time")]
+    Spent,
+}
+
 /// Reason for refusing a peer's request, or for which the peer refused ours. `Display` states the
 /// fact for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,6 +93,14 @@ pub enum Refusal {
         claimed: Identity,
         /// Reason.
         why: BadProof,
+    },
+    /// The peer presented a ticket of ours, and its session is not resumed.
+    #[error("{claimed} cannot resume its session: {why}; a full exchange follows")]
+    NotResumed {
+        /// Claimed identity.
+        claimed: Identity,
+        /// Reason.
+        why: NotResumed,
     },
     /// The peer's use of a PPK is not acceptable.
     #[error("{claimed}: {why}")]

@@ -42,6 +42,8 @@ pub struct Config {
     /// Maximum IP datagram size, in octets, for IKE messages to peers that support fragmentation
     /// (RFC 7383): at least 576, or 0 to disable fragmentation.
     pub fragment: u16,
+    /// How long peers may resume their sessions.
+    pub resumption: resumption::Strategy,
     /// Gateway to which initiators that support it are redirected (RFC 5685).
     pub elsewhere: Option<Elsewhere>,
     /// Number of threads that seal and open packets ([`crate::Node::worker`]).
@@ -130,6 +132,7 @@ impl Config {
             addresses: Vec::new(),
             fragment: FRAGMENT,
             elsewhere: None,
+            resumption: ike::Config::SESSIONS,
             workers: std::num::NonZeroU8::MIN,
             policies: Vec::new(),
             neighbours: Vec::new(),
@@ -172,6 +175,7 @@ impl Config {
             addresses: take(&mut self.addresses),
             fragment: self.fragment,
             elsewhere: self.elsewhere,
+            resumption: self.resumption,
             workers: self.workers,
             credential: self.credential.take(),
             trust: take(&mut self.trust),

@@ -119,14 +119,27 @@ impl Node {
 
     fn handle_ike(&mut self, event: ike::Event, now: Instant) {
         match event {
-            ike::Event::IkeUp { sa, peer, .. } => self.turn(now, |own, turn| {
+            ike::Event::IkeUp {
+                sa, peer, resumed, ..
+            } => self.turn(now, |own, turn| {
+                if resumed {
+                    turn.add(Event::Resumed { peer });
+                }
                 let is_new = own.tunnels.ike_up(sa, peer, turn);
                 own.licensing.ike_up(sa, peer, is_new, &own.tunnels, turn);
             }),
-            ike::Event::IkeReplaced { old, sa, peer } => self.turn(now, |own, turn| {
+            ike::Event::IkeReplaced {
+                old,
+                sa,
+                peer,
+                resumed,
+            } => self.turn(now, |own, turn| {
                 own.tunnels.keys().ike(sa, turn);
                 own.go_by(old, sa, peer, turn);
-                turn.add(Event::Reauthenticated { peer });
+                turn.add(match resumed {
+                    true => Event::Resumed { peer },
+                    false => Event::Reauthenticated { peer },
+                });
             }),
             ike::Event::IkeCloned { old, sa, peer } => {
                 self.turn(now, |own, turn| own.tunnels.ike_cloned(old, sa, peer, turn));
@@ -145,6 +158,10 @@ impl Node {
             ike::Event::FellBack { old, sa, peer, to } => {
                 self.own.tunnels.begun_instead(old, sa, peer, now);
                 self.events.push_back(Event::FellBack { peer, to });
+            }
+            ike::Event::NotResumed { old, sa, peer } => {
+                self.own.tunnels.begun_instead(old, sa, peer, now);
+                self.events.push_back(Event::NotResumed { peer });
             }
             ike::Event::IkeDown { sa, peer, why } => self.ike_down(sa, peer, &why, now),
             ike::Event::Configured { sa, peer, inside } => self.turn(now, |own, turn| {

@@ -98,6 +98,16 @@ pub enum Event {
         /// Address of the other gateway.
         to: IpAddr,
     },
+    /// A session was resumed by a ticket, without a full exchange.
+    Resumed {
+        /// The peer.
+        peer: PeerId,
+    },
+    /// The peer does not accept our ticket, or has not answered, so a full exchange begins.
+    NotResumed {
+        /// The peer.
+        peer: PeerId,
+    },
     /// There was no answer over UDP, so we initiate again over TCP.
     FellBack {
         /// The peer.

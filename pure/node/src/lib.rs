@@ -73,7 +73,8 @@ pub use event::{Composite, Dropped, Ending, Event};
 pub use ike::{
     Attempt, BadMode, BadPpk, BadProof, CannotMove as NotMovable,
     CannotReauthenticate as NotRepeated, CannotRedirect as NotSent, DownReason, End, GrantRefusal,
-    KeyRefusal, NotVerified, Offer, Refusal, Sender, Slot, UnknownChild, Windows, is_slot,
+    KeyRefusal, NotResumed, NotVerified, Offer, Refusal, Resumption, Sender, Slot, UnknownChild,
+    Windows, is_slot,
 };
 pub use keylog::KeyLog;
 pub use licensing::grants::GrantState;

@@ -28,6 +28,7 @@ use model::{
     CsaId, Deadline, IkeSaId, Instant, Lease, LeaseChange, Path, PeerId, PeerNames, Signal,
     TrafficSelector, Transmit,
 };
+use resumption::{Operation, Outcome, ReferenceKey};
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -312,6 +313,17 @@ impl Node {
         self.drain(now);
     }
 
+    /// Sets the key of the references that name sessions in their store.
+    pub fn refer_by(&mut self, key: ReferenceKey) {
+        self.ike.refer_by(key);
+    }
+
+    /// Handles the outcome of a request to the store of sessions.
+    pub fn handle_stored(&mut self, outcome: Outcome, now: Instant) {
+        self.ike.handle_stored(outcome, now);
+        self.drain(now);
+    }
+
     /// The addresses of peers to which ways are wanted, those in use before others.
     pub fn remotes(&self) -> Vec<IpAddr> {
         self.own.tunnels.remotes(&self.ike)
@@ -550,6 +562,12 @@ impl Node {
     /// [`Node::poll_transmit`], because a peer may use its address as soon as it knows it.
     pub fn poll_lease(&mut self) -> Option<LeaseChange> {
         self.ike.poll_lease()
+    }
+
+    /// Returns the next request to the store of sessions. [`Self::handle_stored`] takes its
+    /// outcome.
+    pub fn poll_store(&mut self) -> Option<Operation> {
+        self.ike.poll_store()
     }
 
     /// Returns the next datagram to send.

@@ -5,8 +5,8 @@ use super::{DAY, Effect, Key, Read, SECOND, Shown, own, put, time};
 use crate::config::socket;
 use crate::reader::Value;
 use crate::{
-    Aead, Audit, Config, Listen, LogLevel, Offload, PathMtu, Pool, Redirect, Tunnel, When,
-    credential, listen, pool, revocation, tunnel,
+    Aead, Audit, Config, Listen, LogLevel, Offload, PathMtu, Pool, Redirect, Sessions, Tunnel,
+    When, credential, listen, pool, revocation, tunnel,
 };
 use crypto::Certificate;
 
@@ -279,6 +279,47 @@ pub(crate) const STORE: &[Key<Config>] = &[Key {
     read: Read::Optional(|value, config| put(&mut config.store, value.absolute_path())),
     show: |config| text(config.store.display()),
 }];
+
+/// The keys of `[sessions]`.
+pub(crate) const SESSIONS: &[Key<Sessions>] = &[
+    Key {
+        name: "clocked",
+        about: "longest time since a full exchange after which a peer may resume its session",
+        example: r#""2h""#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, sessions| {
+            put(
+                &mut sessions.clocked,
+                value.duration(60 * SECOND..=30 * DAY),
+            )
+        }),
+        show: |sessions| text(time(sessions.clocked)),
+    },
+    Key {
+        name: "established",
+        about: "the same for the time that its tunnels were up since; default: no limit",
+        example: r#""2h""#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, sessions| {
+            put(
+                &mut sessions.established,
+                value.duration(60 * SECOND..=30 * DAY).map(Some),
+            )
+        }),
+        show: |sessions| or("no limit", sessions.established.map(time)),
+    },
+    Key {
+        name: "file",
+        about: "file that keeps sessions across restarts, with a key beside it, both readable by \
+            their owner only; default: sessions end with stratad",
+        example: r#""/var/lib/strata/sessions.redb""#,
+        effect: Effect::Restart,
+        read: Read::Optional(|value, sessions| {
+            put(&mut sessions.file, value.absolute_path().map(Some))
+        }),
+        show: |sessions| file(sessions.file.as_deref()),
+    },
+];
 
 /// The keys of `[pool.NAME]`. A peer learns all of them when its address is assigned, so a change
 /// re-establishes its SA.

@@ -16,7 +16,7 @@ mod show;
 mod zones;
 
 pub(crate) use forward::{DIVERT, HANDOVER, REGULATE, SNOOP, STAND_IN};
-pub(crate) use host::{AUDIT, CONTROL, LISTEN, LOG, NODE, POOL, REDIRECT, STORE, TUNNEL};
+pub(crate) use host::{AUDIT, CONTROL, LISTEN, LOG, NODE, POOL, REDIRECT, SESSIONS, STORE, TUNNEL};
 pub(crate) use mobility::{
     FOREIGN_AGENT, FOREIGN_NEIGHBOUR, HOME_AGENT, HOME_AGENT_FOREIGN, HOME_AGENT_MOBILE, LISTED,
     LISTED_AGENT, MOBILE, MOBILE_NODE, MOBILE_NODE_AGENT, RESIDENT,
@@ -167,6 +167,7 @@ pub fn described() -> Vec<Described> {
     describe("log", LOG, &mut all);
     describe("audit", AUDIT, &mut all);
     describe("store", STORE, &mut all);
+    describe("sessions", SESSIONS, &mut all);
     describe("peer.NAME", PARTY, &mut all);
     describe("peer.NAME", PEER, &mut all);
     describe("peer.NAME", zones::ZONES, &mut all);
@@ -210,6 +211,7 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
         fixed("log", LOG, config),
         fixed("audit", AUDIT, &config.audit),
         fixed("store", STORE, config),
+        fixed("sessions", SESSIONS, &config.sessions),
     ];
     for peer in &config.peers {
         let mut section = party("peer", &peer.party, PEER, peer);

@@ -7,7 +7,7 @@ use crate::peer::{NAT, selectors as selectors_of};
 use crate::ppk::ppk;
 use crate::reader::Value;
 use crate::tfc::{cover, tfc};
-use crate::{Addressing, Child, Leak, Peer, Ppk, Routing, Start, Tcp, peer};
+use crate::{Addressing, Child, Leak, Peer, Ppk, Resume, Routing, Start, Tcp, peer};
 use model::{Features, MOST_RESOURCES};
 
 /// The values of `mobike`.
@@ -170,6 +170,15 @@ pub(crate) const PEER: &[Key<Peer>] = &[
         effect: Effect::Anew,
         read: Read::Optional(|value, peer| put(&mut peer.features.forbids_nat, value.choice(&NAT))),
         show: |peer| word(&NAT, &peer.features.forbids_nat),
+    },
+    Key {
+        name: "resume",
+        about: "\"ticket\" at both ends: a tunnel that was lost comes back by a ticket (RFC 5723), \
+            without key exchange and certificates. A ticket is good once, and only after a loss",
+        example: r#""ticket""#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, peer| put(&mut peer.resume, value.choice(&Resume::WORDS))),
+        show: |peer| word(&Resume::WORDS, &peer.resume),
     },
     Key {
         name: "redirect",

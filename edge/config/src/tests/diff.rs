@@ -61,6 +61,7 @@ mobike = "off"
 clone = true
 resources = 4
 nat = "forbidden"
+resume = "ticket"
 redirect = ["192.0.2.64/28"]
 tcp = "fallback"
 tcp_port = 443
@@ -120,6 +121,10 @@ lease = "8h"
 addresses = ["10.20.0.0/24"]
 [store]
 file = "/var/lib/other/strata.redb"
+[sessions]
+clocked = "3h"
+established = "90m"
+file = "/var/lib/other/sessions.redb"
 [licensed.fc]
 address = "10.3.0.9"
 id = "fc.example.net"
@@ -462,7 +467,20 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             Anew,
         ),
         ("pool.office.lease", "8h", "9h", Anew),
-        ("store.file", "/var/lib/other", "/var/lib/another", Restart),
+        (
+            "store.file",
+            "/var/lib/other/strata",
+            "/var/lib/another/strata",
+            Restart,
+        ),
+        ("sessions.clocked", "\"3h\"", "\"4h\"", Applied),
+        ("sessions.established", "90m", "80m", Applied),
+        (
+            "sessions.file",
+            "/var/lib/other/sessions",
+            "/var/lib/another/sessions",
+            Restart,
+        ),
         ("licensed.fa.address", "10.3.0.1", "10.3.0.3", Anew),
         (
             "licensed.fa.id",

@@ -6,6 +6,7 @@ mod leases;
 mod mobile_ip;
 mod paths;
 mod reload;
+mod sessions;
 mod status;
 mod zones;
 
@@ -34,6 +35,7 @@ pub fn response(response: &Response, paint: Paint) -> String {
         Response::Zones(zones) => zones::show(zones, paint),
         Response::Flows(flows) => flows::show(flows, paint),
         Response::Leases(leases) => leases::show(leases, paint),
+        Response::Sessions(sessions) => sessions::show(sessions, paint),
         Response::Explain(explain) => explain::show(explain, paint),
         Response::Keylog(keylog) => keys(keylog),
         Response::Reload(reload) => reload::show(reload, paint),

@@ -53,6 +53,18 @@ pub const FEATURES: &[Feature] = &[
         not_needed: &[],
     },
     Feature {
+        id: "resume",
+        name: "Lost tunnels that come back by a ticket (RFC 5723)",
+        keys: &[
+            "peer.resume",
+            "sessions.clocked",
+            "sessions.established",
+            "sessions.file",
+        ],
+        verbs: &["sessions"],
+        not_needed: &[],
+    },
+    Feature {
         id: "split-routes",
         name: "Split routes",
         keys: &["peer.routes", "pool.subnets"],

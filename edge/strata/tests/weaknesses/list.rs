@@ -1111,4 +1111,28 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "an initiator repeats IKE_AUTH for 103 s to a responder that was restarted after IKE_SA_INIT, or that dropped the half-open IKE SA in favour of others",
         answer: Tests,
     },
+    Weakness {
+        number: 180,
+        seen: "RFC 5723 section 4.3.1",
+        what: "of two programs that present one ticket, both are admitted, or a ticket is good again after a crash",
+        answer: Tests,
+    },
+    Weakness {
+        number: 181,
+        seen: "RFC 5723 sections 9.1 to 9.3",
+        what: "a ticket that was overheard or made up resumes a session, spends it for its owner, or costs the gateway a look into its store",
+        answer: Tests,
+    },
+    Weakness {
+        number: 182,
+        seen: "RFC 5723 section 4.3.2",
+        what: "a forged refusal of a ticket, or a store that stands still, keeps a client from its gateway",
+        answer: Tests,
+    },
+    Weakness {
+        number: 183,
+        seen: "RFC 5723 section 9.8",
+        what: "a session is resumed although its user was removed, its certificate was revoked, or the policy asks for more since",
+        answer: Tests,
+    },
 ];

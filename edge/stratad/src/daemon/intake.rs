@@ -1,6 +1,7 @@
 //! Input from descriptors, which is passed to the node.
 
 use super::{Daemon, os_side, token};
+use crate::api::Parts;
 use crate::batch::{Arrived, BATCH, TURNS, fill};
 use crate::faults::{self, Way};
 use crate::host::Host;
@@ -34,6 +35,8 @@ impl Daemon {
             token::CHANGES => self.read_changes(now),
             token::WORKERS => self.hear(now),
             token::REPORTS => self.read_reports(now),
+            // `carry_out` follows each wake-up.
+            token::SESSIONS => {}
             token::TUNNEL => self.read_tunnel(now),
             token::WIRED => self.read_side(Side::Wired, now),
             token::WIRELESS => self.read_side(Side::Wireless, now),
@@ -81,8 +84,13 @@ impl Daemon {
         counters.add(&self.workers.counters());
         self.api.set_unguarded(self.host.clear.fault());
         self.api.set_errors(self.errors(now));
-        self.api
-            .serve(&mut self.node, &mut self.keys, &counters, now);
+        let parts = Parts {
+            node: &mut self.node,
+            keys: &mut self.keys,
+            sessions: &mut self.sessions,
+            counters: &counters,
+        };
+        self.api.serve(parts, now);
         while let Some(asked) = self.api.poll_reload() {
             let response = self.reload(asked.dry_run, now);
             self.api.reloaded(&asked, &response);

@@ -9,6 +9,7 @@ use crate::troubles::Task;
 use model::{Df, Instant, Path, PeerId, Transmit};
 use node::Event;
 use os::{clock, crash, divert};
+use resumption::Store;
 use std::io;
 use std::net::IpAddr;
 use wire::ecn::Ecn;
@@ -29,6 +30,9 @@ impl Daemon {
             }
             if let Some(divert) = &mut self.host.divert {
                 self.counters.forwarded += divert.passage.flush();
+            }
+            if self.ask_sessions(now) {
+                continue;
             }
             if let Some(event) = self.node.poll_event() {
                 self.note(event, now);
@@ -104,6 +108,23 @@ impl Daemon {
         self.troubles.note(Task::Leases, kept, now);
         self.leases.wrote(begun, clock::now());
         crash::point("pool-lease-kept");
+    }
+
+    /// Passes requests to the store of sessions, and their outcomes to the node. Returns true if
+    /// there were any.
+    fn ask_sessions(&mut self, now: Instant) -> bool {
+        while let Some(operation) = self.node.poll_store() {
+            self.sessions.submit(operation, config::today());
+        }
+        let mut is_answered = false;
+        while let Some(outcome) = self.sessions.poll() {
+            self.node.handle_stored(outcome, now);
+            is_answered = true;
+        }
+        if let Some(written) = self.sessions.written() {
+            self.troubles.note(Task::Sessions, written, now);
+        }
+        is_answered
     }
 
     /// Logs an event, or carries out the action that it asks for.

@@ -5,8 +5,8 @@
 use crypto::Untrusted;
 use model::{Identity, Kem};
 use node::{
-    BadMode, BadPpk, BadProof, Cause, DownReason, GrantRefusal, KeyRefusal, NoKeys, NotVerified,
-    Refusal,
+    BadMode, BadPpk, BadProof, Cause, DownReason, GrantRefusal, KeyRefusal, NoKeys, NotResumed,
+    NotVerified, Refusal,
 };
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -103,6 +103,7 @@ fn of_end(why: &DownReason) -> Advice {
         | DownReason::NoKemKey
         | DownReason::ChildDeleted
         | DownReason::NotOffered(_)
+        | DownReason::NotResumed
         | DownReason::NoNatTraversal
         | DownReason::NotChildless
         | DownReason::PeerGone { .. }
@@ -171,8 +172,13 @@ fn of_refusal(why: &Refusal) -> Advice {
         Refusal::InformationRefused { notify } | Refusal::MoveRefused(notify) => of_notify(*notify),
         Refusal::MovedAway { .. } => "remove `address` for a peer that moves",
         Refusal::Translated => "allow NATs there (`nat`), or find the device that translates",
+        Refusal::NotResumed {
+            why: NotResumed::Off,
+            ..
+        } => "set `resume = \"ticket\"` in its table here",
         Refusal::AuthenticationMethod
         | Refusal::UnknownIdentity(_)
+        | Refusal::NotResumed { .. }
         | Refusal::ModeDeclined(_)
         | Refusal::NotItsAddress(_)
         | Refusal::NoChildForRole

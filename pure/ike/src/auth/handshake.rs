@@ -110,6 +110,7 @@ impl Handshake {
         let claim = self.own_claim(roots, &id, &intermediate);
         let (certificates, authentication) = match proof {
             Proof::Psk(psk) => (Vec::new(), claim.prove(psk)),
+            Proof::Resumed => (Vec::new(), claim.prove_keys()),
             Proof::Signature | Proof::RawKey(_) => {
                 let credential = config.credential.as_ref()?;
                 signature::prove(credential, method?, &claim, proof)?

@@ -26,6 +26,8 @@ pub(crate) struct Initiator {
     with_ppk: Option<Roots>,
     /// Message ID of the first round.
     first: u32,
+    /// The certificates of the responder's last full proof, if a session is resumed.
+    resumed: Option<Vec<Vec<u8>>>,
 }
 
 /// The end of IKE_AUTH without a proof of the responder.
@@ -58,7 +60,21 @@ impl Initiator {
             ppk,
             with_ppk: None,
             first: 0,
+            resumed: None,
         }
+    }
+
+    /// Creates the proofs of a session that is resumed. `chain` has the certificates of the
+    /// responder's last full proof.
+    pub(crate) fn resumed(handshake: Handshake, chain: Vec<Vec<u8>>) -> Self {
+        Self {
+            resumed: Some(chain),
+            ..Self::new(handshake, None, false)
+        }
+    }
+
+    pub(crate) const fn is_resumed(&self) -> bool {
+        self.resumed.is_some()
     }
 
     /// Returns the proof, or the payloads of the next request. There is no response before the
@@ -82,7 +98,10 @@ impl Initiator {
         let ppk = peer.ppk.as_ref().filter(|_| self.ppk);
         self.with_ppk = ppk.map(|ours| self.handshake.keys.roots.with_ppk(&ours.secret));
         let by = |roots: &Roots| {
-            let proof = Proof::of(peer);
+            let proof = match &self.resumed {
+                Some(_) => Proof::Resumed,
+                None => Proof::of(peer),
+            };
             let own = self
                 .handshake
                 .prove(roots, self.first, proof, self.method, config);
@@ -90,10 +109,10 @@ impl Initiator {
         };
         let own = by(self.with_ppk.as_ref().unwrap_or(&self.handshake.keys.roots))?;
         let mut payloads = own.certificates;
-        payloads.extend(signature::requests(
-            config,
-            Signing::of(std::slice::from_ref(peer)),
-        ));
+        if !self.is_resumed() {
+            let signing = Signing::of(std::slice::from_ref(peer));
+            payloads.extend(signature::requests(config, signing));
+        }
         payloads.push(Payload::IdResponder(peer.identity.clone().into()));
         payloads.push(Payload::Authentication(own.authentication));
         if let Some(ppk) = ppk {
@@ -135,9 +154,12 @@ impl Initiator {
     /// section 3).
     fn conclude_ppk(&mut self, response: &Message, turn: &Turn<'_, '_>) -> Result<(), DownReason> {
         let ours = turn.core.ppk(turn.ctx.config);
+        let is_mixed_in = self.handshake.keys.roots.ppk;
         match self.with_ppk.take().filter(|_| ppk::is_confirmed(response)) {
             Some(with_ppk) => self.handshake.keys.roots = with_ppk,
-            None if ours.is_some_and(|ours| ours.required) => return Err(DownReason::NoPpk),
+            None if !is_mixed_in && ours.is_some_and(|ours| ours.required) => {
+                return Err(DownReason::NoPpk);
+            }
             None => {}
         }
         Ok(())
@@ -159,6 +181,10 @@ impl Initiator {
         let intermediate = self.handshake.intermediate(self.first);
         let claim = self.handshake.peer_claim(presented.id, &intermediate);
         let (proof, expected) = (presented.proof, Proof::of(peer));
+        if let Some(chain) = &self.resumed {
+            let proved = claim.verify_keys(proof, chain.clone());
+            return proved.ok_or(DownReason::NotResumed);
+        }
         match (expected, signature::is_verified(proof.method)) {
             (Proof::Psk(psk), false) => claim.verify(proof, psk).ok_or(DownReason::WrongKey),
             (_, false) => Err(signature::missed(expected, proof.method).into()),

@@ -17,6 +17,13 @@
 //!
 //! The first message is the prover's own IKE_SA_INIT message, octet by octet. AUTH therefore
 //! detects anything that an attacker changed in it (proposals, vendor IDs, NAT detection).
+//! A session that is resumed has keys that only the two ends of the lost IKE SA can have, so AUTH
+//! has no other key than SK_p (RFC 5723 section 4.3.3):
+//!
+//! ```text
+//! AUTH = prf(SK_p, first message | peer's nonce | prf(SK_p, ID))
+//! ```
+//!
 //! `IntAuth` covers the messages between IKE_SA_INIT and IKE_AUTH (`extension::intermediate`).
 
 pub(crate) mod handshake;
@@ -98,6 +105,25 @@ impl Claim<'_> {
         let genuine = crypto::equal(&proof.data, self.mac(psk).expose());
         let chain = Vec::new();
         (shared_key && genuine).then_some(PeerProved { chain })
+    }
+
+    /// Creates the AUTH payload of a session that is resumed.
+    pub(crate) fn prove_keys(&self) -> Authentication {
+        Authentication {
+            method: AuthMethod::SHARED_KEY,
+            data: self.proof_key.mac(&[&self.octets()]).expose().to_vec(),
+        }
+    }
+
+    /// Verifies such a payload, in constant time. The certificates are those of the last full
+    /// proof.
+    pub(crate) fn verify_keys(
+        &self,
+        proof: &Authentication,
+        chain: Vec<Vec<u8>>,
+    ) -> Option<PeerProved> {
+        let genuine = crypto::equal(&proof.data, &self.prove_keys().data);
+        (proof.method == AuthMethod::SHARED_KEY && genuine).then_some(PeerProved { chain })
     }
 
     /// Returns the octets to sign.

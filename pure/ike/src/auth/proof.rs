@@ -2,6 +2,7 @@
 
 use crate::config::Peer;
 use crypto::{RawKey, Secret};
+use resumption::Proof as Kind;
 
 /// Method by which a peer and we prove our identities to each other, as configured.
 #[derive(Clone, Copy)]
@@ -12,6 +13,8 @@ pub(crate) enum Proof<'p> {
     Signature,
     /// With raw public keys, of which this is the peer's.
     RawKey(&'p RawKey),
+    /// With the keys of a session that is resumed. No configuration asks for this.
+    Resumed,
 }
 
 impl<'p> Proof<'p> {
@@ -23,11 +26,21 @@ impl<'p> Proof<'p> {
         }
     }
 
+    /// Returns the kind of the proof in an entry.
+    pub(crate) const fn kind(self) -> Option<Kind> {
+        match self {
+            Self::Psk(_) => Some(Kind::Psk),
+            Self::Signature => Some(Kind::Certificate),
+            Self::RawKey(_) => Some(Kind::RawKey),
+            Self::Resumed => None,
+        }
+    }
+
     /// Returns the peer's raw public key, if it proves its identity with one.
     pub(crate) const fn known_key(self) -> Option<&'p RawKey> {
         match self {
             Self::RawKey(key) => Some(key),
-            Self::Psk(_) | Self::Signature => None,
+            Self::Psk(_) | Self::Signature | Self::Resumed => None,
         }
     }
 
@@ -35,7 +48,7 @@ impl<'p> Proof<'p> {
     pub(crate) const fn is_certified(self) -> bool {
         match self {
             Self::Signature => true,
-            Self::Psk(_) | Self::RawKey(_) => false,
+            Self::Psk(_) | Self::RawKey(_) | Self::Resumed => false,
         }
     }
 

@@ -6,15 +6,16 @@
 use super::handshake::Handshake;
 use super::{PeerProved, Proof, Proved, Step};
 use crate::bad_proof::BadProof;
-use crate::config::{Config, Peer};
+use crate::config::{Config, Peer, Resumption};
 use crate::exchange::auth::{Presented, responder_identity};
 use crate::extension::ppk::{self, BadPpk, Choice};
 use crate::peer_table::PeerTable;
-use crate::refusal::Refusal;
+use crate::refusal::{NotResumed, Refusal};
 use crate::sa::turn::Turn;
 use crate::signature::{self, NotVerified};
 use crypto::{Secret, UnixTime};
 use model::Identity;
+use resumption::{Entry, Handle, Usage};
 use std::net::IpAddr;
 use wire::ike::{AuthMethod, Message, Payload};
 
@@ -25,6 +26,25 @@ pub(crate) struct Responder {
     method: Option<Result<AuthMethod, NotVerified>>,
     /// True if both ends announced PPKs.
     ppk: bool,
+    resumed: Option<Box<Resumed>>,
+}
+
+/// The session that an initiator resumes.
+pub(crate) struct Resumed {
+    entry: Entry,
+    handle: Handle,
+    /// True if the store has taken the entry for this initiator.
+    is_taken: bool,
+}
+
+impl Resumed {
+    pub(crate) const fn new(entry: Entry, handle: Handle) -> Self {
+        Self {
+            entry,
+            handle,
+            is_taken: false,
+        }
+    }
 }
 
 /// A round of IKE_AUTH at its responder.
@@ -48,7 +68,34 @@ impl Responder {
             handshake,
             method,
             ppk,
+            resumed: None,
         }
+    }
+
+    /// Creates the proofs of a session that is resumed.
+    pub(crate) fn resumed(handshake: Handshake, resumed: Resumed) -> Self {
+        Self {
+            resumed: Some(Box::new(resumed)),
+            ..Self::new(handshake, None, false)
+        }
+    }
+
+    /// Returns the entry that has to be taken out of the store before the initiator is admitted.
+    pub(crate) fn to_take(&self) -> Option<Handle> {
+        let resumed = self.resumed.as_ref().filter(|resumed| !resumed.is_taken);
+        resumed.map(|resumed| resumed.handle)
+    }
+
+    /// Notes that the store has taken the entry.
+    pub(crate) fn note_taken(&mut self) {
+        if let Some(resumed) = &mut self.resumed {
+            resumed.is_taken = true;
+        }
+    }
+
+    /// Returns the use of the last full proof so far, if a session is resumed.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        Some(self.resumed.as_ref()?.entry.usage)
     }
 
     /// Returns the proof, or the payloads of the response that asks for another round.
@@ -58,7 +105,10 @@ impl Responder {
         turn: &mut Turn<'_, 'c>,
     ) -> Result<Step<'p>, Refusal> {
         let config = turn.ctx.config;
-        let (peer, evidence) = self.verify(round, config, turn.ctx.today)?;
+        let (peer, evidence) = match &self.resumed {
+            Some(resumed) => self.verify_resumed(&resumed.entry, round, config)?,
+            None => self.verify(round, config, turn.ctx.today)?,
+        };
         let payloads = self.prove(peer, round.first.header.message_id, config)?;
         Ok(Step::Done(Proved {
             peer,
@@ -128,7 +178,7 @@ impl Responder {
         let nobodys = Secret::new(vec![0; 32]);
         let psk = match found.as_ref().map(|peer| Proof::of(peer)) {
             Ok(Proof::Psk(psk)) => psk,
-            Ok(Proof::Signature | Proof::RawKey(_)) | Err(_) => &nobodys,
+            Ok(Proof::Signature | Proof::RawKey(_) | Proof::Resumed) | Err(_) => &nobodys,
         };
         let verified = claim.verify(&proof, psk);
         let peer = found?;
@@ -143,6 +193,42 @@ impl Responder {
             Choice::Without | Choice::WithoutBy(_) => Refusal::WrongKey(identity.clone()),
         };
         verified.map(|proved| (peer, proved)).ok_or(wrong)
+    }
+
+    /// Identifies and authenticates the initiator of a session that is resumed. What the entry
+    /// proves has to be what is required today.
+    fn verify_resumed<'c>(
+        &self,
+        entry: &Entry,
+        round: Round<'_>,
+        config: &'c PeerTable,
+    ) -> Result<(&'c Peer, PeerProved), Refusal> {
+        let presented = Presented::of_initiator(round.request);
+        let Presented { id, proof } = presented.ok_or(Refusal::AuthenticationMethod)?;
+        let refuse = |why| Refusal::NotResumed {
+            claimed: id.identity.clone(),
+            why,
+        };
+        let claim = self.handshake.peer_claim(id, &[]);
+        let proved = claim.verify_keys(proof, entry.chain.clone());
+        let proved = proved.ok_or_else(|| refuse(NotResumed::WrongProof))?;
+        if id.identity != entry.identity {
+            return Err(refuse(NotResumed::OtherIdentity));
+        }
+        let peer = find_peer(config, &id.identity, round.from)?;
+        is_meant(round.request, config)?;
+        let lacks_ppk = peer.ppk.as_ref().is_some_and(|ppk| ppk.required) && !entry.keys.ppk;
+        if peer.resumption == Resumption::Off {
+            return Err(refuse(NotResumed::Off));
+        }
+        if Proof::of(peer).kind() != Some(entry.proof) || lacks_ppk {
+            return Err(refuse(NotResumed::TooLittle));
+        }
+        let revoked = config.trust.revoked_since(&entry.chain, entry.usage.since);
+        match revoked {
+            Some(revoked) => Err(bad_proof(&id.identity, revoked.into())),
+            None => Ok((peer, proved)),
+        }
     }
 
     /// Decides about the initiator's PPK, and mixes it into the keys if it is used.
@@ -170,7 +256,10 @@ impl Responder {
     /// Returns the payloads of our proof: our identity, CERT if we have any, AUTH, and the
     /// confirmation of a PPK in our keys.
     fn prove(&self, peer: &Peer, first: u32, config: &Config) -> Result<Vec<Payload>, Refusal> {
-        let proof = Proof::of(peer);
+        let proof = match self.resumed {
+            Some(_) => Proof::Resumed,
+            None => Proof::of(peer),
+        };
         let method = match proof.is_signature() {
             false => None,
             true => Some(self.method.ok_or(Refusal::CannotProve)??),
@@ -181,7 +270,7 @@ impl Responder {
         let mut payloads = vec![Payload::IdResponder(config.identity.clone().into())];
         payloads.extend(own.certificates);
         payloads.push(Payload::Authentication(own.authentication));
-        payloads.extend(roots.ppk.then(ppk::confirmation));
+        payloads.extend((roots.ppk && self.ppk).then(ppk::confirmation));
         Ok(payloads)
     }
 }

@@ -50,7 +50,13 @@ impl Engine {
             return;
         };
         let others = self.sas_with(peer);
-        let others = others.filter(|sa| matches!(sa.state, State::InitSent(_) | State::KemSent(_)));
+        let unsent = |state: &State| {
+            matches!(
+                state,
+                State::InitSent(_) | State::ResumeSent(_) | State::KemSent(_)
+            )
+        };
+        let others = others.filter(|sa| unsent(&sa.state));
         let others: Vec<_> = others.map(|sa| sa.core.id).collect();
         for other in others {
             if let Some(sa) = self.sas.get(&up) {

@@ -7,8 +7,10 @@ use crate::engine::own_spi;
 use crate::exchange::notify;
 use crate::extension::{cookie, padding};
 use crate::sa::arrived::Arrived;
-use crate::sa::await_auth::{AwaitAuth, HalfOpenTerms, Rejected};
+use crate::sa::await_auth::AwaitAuth;
+use crate::sa::await_entry::AwaitEntry;
 use crate::sa::closing::{Ending, Lingering};
+use crate::sa::first_message::{HalfOpenTerms, Rejected};
 use crate::sa::turn::{Beside, Turn};
 use crate::sa::{Sa, State};
 use model::{Entry, IkeSaId, Instant, Origin, Path};
@@ -105,7 +107,14 @@ impl Engine {
             ctx,
         };
         let terms = HalfOpenTerms { paid, until };
-        match AwaitAuth::begin(request, arrived.octets, terms, turn) {
+        let begun = match request.header.exchange {
+            ExchangeType::IKE_SESSION_RESUME => {
+                let begun = AwaitEntry::begin(request, arrived.octets, terms, turn);
+                begun.map(|state| State::AwaitEntry(Box::new(state)))
+            }
+            _ => AwaitAuth::begin(request, arrived.octets, terms, turn),
+        };
+        match begun {
             Ok(state) => {
                 self.out.counters.taken += 1;
                 return Some(Box::new(Sa { core, state }));

@@ -67,7 +67,7 @@ impl HalfOpen {
     /// SA.
     pub(crate) fn insert(&mut self, sa: &Sa, from: Origin, now: Instant) {
         let id = sa.core.id;
-        if matches!(sa.state, State::AwaitAuth(_)) {
+        if matches!(sa.state, State::AwaitEntry(_) | State::AwaitAuth(_)) {
             let origin = (sa.core.path.remote, sa.core.spi_i);
             self.sas.insert(origin, id);
             self.origin.insert(id, origin);
@@ -79,7 +79,7 @@ impl HalfOpen {
     pub(crate) fn update(&mut self, sa: &Sa) {
         if matches!(
             sa.state,
-            State::AwaitAuth(_) | State::Ending(Ending::Lingering(_))
+            State::AwaitEntry(_) | State::AwaitAuth(_) | State::Ending(Ending::Lingering(_))
         ) {
             return;
         }

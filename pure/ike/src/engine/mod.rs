@@ -11,6 +11,7 @@ mod half_open;
 mod peer_index;
 mod reauth;
 mod reconfigure;
+mod resumption;
 mod sender;
 mod status;
 
@@ -34,11 +35,13 @@ use crate::sa::closing::Ending;
 use crate::sa::core::Core;
 use crate::sa::established;
 use crate::sa::init_sent::InitSent;
+use crate::sa::resume_sent::ResumeSent;
 use crate::sa::turn::{Beside, Context, Output, Turn};
 use crate::sa::{Sa, State};
 use crate::session::Session;
 use crate::spi;
 use crate::task::{follow, liveness, rekey_child, rekey_ike};
+use crate::tickets::Tickets;
 use crate::window::{Requests, Responses};
 use crypto::{Rng, UnixTime};
 use deadlines::Deadlines;
@@ -65,6 +68,7 @@ pub struct Engine {
     spis: spi::Sequence,
     pub(crate) out: Output,
     pub(crate) pools: Pools,
+    pub(crate) tickets: Tickets,
     /// Boxed because `Sa` is large, and a map moves its values and reserves room for more.
     pub(crate) sas: BTreeMap<IkeSaId, Box<Sa>>,
     pub(crate) by_spi: BTreeMap<u64, IkeSaId>,
@@ -97,6 +101,7 @@ impl Engine {
             rng,
             out: Output::default(),
             pools: Pools::default(),
+            tickets: Tickets::new(&seed),
             sas: BTreeMap::new(),
             by_spi: BTreeMap::new(),
             peer_index: PeerIndex::default(),
@@ -139,11 +144,11 @@ impl Engine {
         path: Path,
         now: Instant,
     ) -> Result<IkeSaId, ApiMisuse> {
-        self.begin(peer, path, false, None, now)
+        self.resume(peer, path, false, now)
     }
 
-    /// Initiates an IKE SA. With `anew`, the IKE SA replaces another one once it is up. `from` is
-    /// the address of the gateway that redirected us.
+    /// Initiates an IKE SA by a full exchange. With `anew`, the IKE SA replaces another one once it
+    /// is up. `from` is the address of the gateway that redirected us.
     pub(crate) fn begin(
         &mut self,
         peer: PeerId,
@@ -152,21 +157,76 @@ impl Engine {
         from: Option<IpAddr>,
         now: Instant,
     ) -> Result<IkeSaId, ApiMisuse> {
+        let (menu, path) = self.prepare(peer, path, anew, now)?;
+        Ok(self.insert_begun(peer, path, anew, now, |turn| {
+            InitSent::begin(menu, from, turn)
+        }))
+    }
+
+    /// Initiates an IKE SA, by a ticket if we hold one of the peer.
+    pub(crate) fn resume(
+        &mut self,
+        peer: PeerId,
+        path: Path,
+        anew: bool,
+        now: Instant,
+    ) -> Result<IkeSaId, ApiMisuse> {
+        let (menu, path) = self.prepare(peer, path, anew, now)?;
+        let held = self.tickets.present(peer, now);
+        Ok(self.insert_begun(peer, path, anew, now, |turn| match held {
+            Some(held) => State::ResumeSent(ResumeSent::begin(held, turn)),
+            None => InitSent::begin(menu, None, turn),
+        }))
+    }
+
+    /// Initiates an IKE SA by a full exchange, beside an attempt to resume one.
+    pub(crate) fn begin_beside(
+        &mut self,
+        peer: PeerId,
+        path: Path,
+        anew: bool,
+        now: Instant,
+    ) -> Result<IkeSaId, ApiMisuse> {
+        let (menu, path) = self.prepare(peer, path, false, now)?;
+        Ok(self.insert_begun(peer, path, anew, now, |turn| {
+            InitSent::begin(menu, None, turn)
+        }))
+    }
+
+    /// Makes room for another attempt with a peer. Returns what we offer, and the path of the first
+    /// message. `anew`: there is no hurry.
+    fn prepare(
+        &mut self,
+        peer: PeerId,
+        path: Path,
+        anew: bool,
+        now: Instant,
+    ) -> Result<(AllowedIkeSuites, Path), ApiMisuse> {
         self.make_room(peer, anew, now)?;
         let known = self.config.peer(peer).ok_or(ApiMisuse::UnknownPeer)?;
         let menu = AllowedIkeSuites::of(known);
-        let path = tcp::first(known, path, &mut self.rng);
+        Ok((menu, tcp::first(known, path, &mut self.rng)))
+    }
+
+    /// Begins an IKE SA with a first message.
+    fn insert_begun(
+        &mut self,
+        peer: PeerId,
+        path: Path,
+        anew: bool,
+        now: Instant,
+        begin: impl FnOnce(&mut Turn<'_, '_>) -> State,
+    ) -> IkeSaId {
         let mut core = self.new_core(path, true, now);
         core.spi_i = self.fresh_spi();
         core.peer = Some(peer);
         core.anew = anew;
         let ctx = &mut self.context(Beside::default(), now);
-        let turn = &mut Turn {
+        let state = begin(&mut Turn {
             core: &mut core,
             ctx,
-        };
-        let state = InitSent::begin(menu, from, turn);
-        Ok(self.insert(Box::new(Sa { core, state })))
+        });
+        self.insert(Box::new(Sa { core, state }))
     }
 
     /// Bars a peer, or admits it again. A barred peer that initiates receives TEMPORARY_FAILURE
@@ -299,8 +359,11 @@ impl Engine {
         while let Some(id) = self.deadlines.pop_due(now) {
             self.with_sa(id, now, |sa, ctx| sa.handle_timeout(ctx));
         }
+        self.tickets.checkpoint(now);
+        self.replace_lost(now);
         self.reauthenticate_due(now);
         self.fall_back(now);
+        self.replace_attempts_to_resume(now);
     }
 }
 
@@ -323,18 +386,28 @@ impl Engine {
 
     /// Returns the latest time for the next call of [`Self::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Deadline> {
-        self.deadlines.next()
+        let deadlines = [self.deadlines.next(), self.tickets.deadline()];
+        deadlines.into_iter().flatten().min()
     }
 }
 
 impl Engine {
     fn handle_arrived(&mut self, id: IkeSaId, arrived: &Arrived<'_>, now: Instant) {
-        if !self.screen(id, arrived, now) {
-            return;
+        if self.screen(id, arrived, now) {
+            self.advance(id, now, |sa, ctx| sa.handle(arrived, ctx));
         }
+    }
+
+    /// Runs a function on an SA that may come up by it. It returns the SAs that it creates.
+    fn advance(
+        &mut self,
+        id: IkeSaId,
+        now: Instant,
+        run: impl FnOnce(&mut Sa, &mut Context<'_>) -> Vec<Sa>,
+    ) {
         let was_up = self.is_up(id);
         let before = self.out.events.len();
-        self.run(id, now, |sa, ctx| sa.handle(arrived, ctx));
+        self.run(id, now, run);
         let news = self.out.events.split_off(before);
         if !was_up && self.is_up(id) {
             // The old SA's end is told before the new one's beginning.
@@ -352,6 +425,7 @@ impl Engine {
             self.conclude_clone_trial(id, now);
         }
         self.follow_redirects(now);
+        self.replace_attempts_to_resume(now);
     }
 
     /// Returns true if an SA has to handle a datagram. Any other changes nothing that is indexed.
@@ -490,6 +564,7 @@ impl Engine {
         }
         if !self.is_up(id) {
             self.pools.release(id, self.today);
+            self.tickets.close(id, now);
         }
     }
 
@@ -594,6 +669,7 @@ impl Engine {
             spis: &mut self.spis,
             out: &mut self.out,
             pools: &mut self.pools,
+            tickets: &mut self.tickets,
             beside,
             now,
             today: self.today,

@@ -3,12 +3,12 @@
 use super::Engine;
 use crate::down_reason::DownReason;
 use crate::event::Event;
-use crate::misuse::{ApiMisuse, CannotReauthenticate};
+use crate::misuse::CannotReauthenticate;
 use crate::sa::Sa;
 use crate::session::Session;
 use crate::task::child::NewChild;
 use crate::task::{leave, upkeep};
-use model::{ChildSa, IkeSaId, Instant};
+use model::{ChildSa, IkeSaId, Instant, Path, PeerId};
 use std::collections::VecDeque;
 
 /// Commands.
@@ -21,6 +21,15 @@ impl Engine {
         sa: IkeSaId,
         now: Instant,
     ) -> Result<IkeSaId, CannotReauthenticate> {
+        let (peer, path) = self.replaceable(sa)?;
+        let begun = self.begin(peer, path, true, None, now);
+        begun.map_err(CannotReauthenticate::from)
+    }
+}
+
+impl Engine {
+    /// Returns peer and path of an IKE SA that another one may replace.
+    fn replaceable(&self, sa: IkeSaId) -> Result<(PeerId, Path), CannotReauthenticate> {
         let old = self.sas.get(&sa);
         let (core, up) = old
             .and_then(|old| Some((&old.core, old.established()?)))
@@ -28,22 +37,26 @@ impl Engine {
         if !up.terms.contact.ours {
             return Err(CannotReauthenticate::NotOurs);
         }
-        let (peer, path) = (core.peer_id(), core.path);
         // One at a time, so that the other end knows which of several SAs is in use.
         let busy = |up: &Session| up.is_leaving() || up.is_on_trial();
         let other = |sa: &Sa| sa.established().is_some_and(busy);
-        if busy(up) || self.sas_with(peer).any(other) {
+        if busy(up) || self.sas_with(core.peer_id()).any(other) {
             return Err(CannotReauthenticate::UnderWay);
         }
-        let begun = self.begin(peer, path, true, None, now);
-        begun.map_err(|misuse| match misuse {
-            ApiMisuse::AlreadyInitiating => CannotReauthenticate::UnderWay,
-            ApiMisuse::UnknownPeer => CannotReauthenticate::NotUp,
-        })
+        Ok((core.peer_id(), core.path))
     }
-}
 
-impl Engine {
+    /// Starts the replacements of SAs that the peer seems to have lost, as by a restart. It may
+    /// have kept the sessions.
+    pub(crate) fn replace_lost(&mut self, now: Instant) {
+        for sa in std::mem::take(&mut self.out.lost) {
+            if let Ok((peer, path)) = self.replaceable(sa) {
+                // Ignored if it is in progress already.
+                let _ = self.resume(peer, path, true, now);
+            }
+        }
+    }
+
     /// Starts the re-authentications that SAs have requested.
     pub(crate) fn reauthenticate_due(&mut self, now: Instant) {
         for sa in std::mem::take(&mut self.out.unproved) {
@@ -89,7 +102,14 @@ impl Engine {
             }
         }
         let retold = news.into_iter().map(|event| match event {
-            Event::IkeUp { sa, peer, .. } => Event::IkeReplaced { old, sa, peer },
+            Event::IkeUp {
+                sa, peer, resumed, ..
+            } => Event::IkeReplaced {
+                old,
+                sa,
+                peer,
+                resumed,
+            },
             event => event,
         });
         retold.collect()

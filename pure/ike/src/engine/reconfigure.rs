@@ -49,6 +49,9 @@ impl Engine {
             self.relicense(before, now);
         }
         self.out.attempts.retain(&self.config);
+        let config = &self.config;
+        let is_same = |peer| config.peer(peer).is_some() && !changed.contains(&peer);
+        self.tickets.retain(is_same);
         self.barred.retain(|peer| self.config.peer(*peer).is_some());
         let config = &self.config;
         self.overrides.retain(|peer, child| {

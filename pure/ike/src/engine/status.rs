@@ -17,7 +17,7 @@ use wire::ike::Header;
 /// State of an IKE SA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaState {
-    /// IKE_SA_INIT was sent.
+    /// IKE_SA_INIT, or IKE_SESSION_RESUME, was sent.
     Connecting,
     /// IKE_AUTH, or an additional key exchange before it, is in progress.
     Authenticating,
@@ -95,6 +95,14 @@ pub struct KeyLog {
     pub sk_er: Secret,
     /// Suite of the IKE SA.
     pub suite: Suite,
+}
+
+#[cfg(test)]
+impl Engine {
+    /// Returns the wall-clock time.
+    pub(crate) const fn today(&self) -> crypto::UnixTime {
+        self.today
+    }
 }
 
 /// Getters.
@@ -209,8 +217,10 @@ impl Engine {
 
     fn status(&self, sa: &Sa) -> Option<SaStatus> {
         let state = match &sa.state {
-            State::InitSent(_) => SaState::Connecting,
-            State::KemSent(_) | State::AuthSent(_) | State::AwaitAuth(_) => SaState::Authenticating,
+            State::InitSent(_) | State::ResumeSent(_) => SaState::Connecting,
+            State::KemSent(_) | State::AuthSent(_) | State::AwaitEntry(_) | State::AwaitAuth(_) => {
+                SaState::Authenticating
+            }
             State::Established(_) => SaState::Established,
             State::Ending(Ending::Closing(_)) => SaState::Closing,
             State::Ending(_) => return None,

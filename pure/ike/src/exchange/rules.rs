@@ -33,6 +33,19 @@ const RULES: &[Rule] = &[
         ],
     },
     Rule {
+        exchange: ExchangeType::IKE_SESSION_RESUME,
+        response: false,
+        payloads: &[
+            (PayloadType::NONCE, 1, 1),
+            (PayloadType::NOTIFY, 1, MAX_PAYLOADS),
+        ],
+    },
+    Rule {
+        exchange: ExchangeType::IKE_SESSION_RESUME,
+        response: true,
+        payloads: &[(PayloadType::NONCE, 1, 1)],
+    },
+    Rule {
         exchange: ExchangeType::IKE_INTERMEDIATE,
         response: false,
         payloads: &[(PayloadType::KE, 1, 1)],

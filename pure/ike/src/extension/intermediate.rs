@@ -154,16 +154,16 @@ mod tests {
     use wire::ike::{Flags, VERSION_2};
 
     fn keys(initiator: bool) -> UnprovedKeys {
-        UnprovedKeys::derive(Inputs {
+        let inputs = Inputs {
             suite: Suite::Aes128Gcm16,
             prf: crypto::Prf::HmacSha256,
-            shared: Secret::new(vec![3; 32]),
             nonce_i: &[1; 32],
             nonce_r: &[2; 16],
             spi_i: 0x1111_1111_1111_1111,
             spi_r: 0x2222_2222_2222_2222,
             initiator,
-        })
+        };
+        UnprovedKeys::derive(&Secret::new(vec![3; 32]), &inputs)
     }
 
     fn message(id: u32, response: bool, octet: u8) -> Message {

@@ -29,6 +29,7 @@ pub(crate) mod routability;
 pub(crate) mod slot;
 pub(crate) mod tcp;
 pub(crate) mod tfc;
+pub(crate) mod ticket;
 pub(crate) mod zones;
 
 /// Returns an INFORMATIONAL request with payloads.

@@ -14,11 +14,22 @@
 //! re-authentication is tried again. `task/leave.rs` describes the end of the old SA.
 
 use crate::exchange::{find_notify, notify};
+use crypto::UnixTime;
 use std::time::Duration;
 use wire::ike::{Message, NotifyType, Payload};
 
 /// Minimum lifetime of an authentication, regardless of the peer's announcement.
 const LEAST: Duration = Duration::from_secs(10);
+
+/// Returns what is left of the lifetime of an authentication, at least a second; zero if it is
+/// unlimited.
+pub(crate) fn left(lifetime: Duration, since: UnixTime, today: UnixTime) -> Duration {
+    let age = Duration::from_secs(today.0.saturating_sub(since.0));
+    match lifetime.is_zero() {
+        true => Duration::ZERO,
+        false => lifetime.saturating_sub(age).max(Duration::from_secs(1)),
+    }
+}
 
 /// Returns the notify for IKE_AUTH by which a responder limits the lifetime of an authentication.
 pub(crate) fn announcement(lifetime: Duration) -> Option<Payload> {

@@ -21,10 +21,14 @@ use crate::exchange::{errors, first_error, notify};
 use crate::extension::configuration::{self, Inside};
 use crate::extension::mobike::{self, Mobike};
 use crate::extension::mode::ModeContext;
-use crate::extension::{childless, clone, contact, no_nats, overlap, reauth, redirect, resource};
+use crate::extension::{
+    self, childless, clone, contact, no_nats, overlap, reauth, redirect, resource,
+};
 use crate::keys::{ChildKeys, ProvedKeys};
 use crate::refusal::Refusal;
+use crate::task::ticket;
 use model::{Group, InnerAddresses};
+use resumption::Usage;
 use std::net::IpAddr;
 use wire::ike::{Message, NotifyType, Payload};
 
@@ -85,6 +89,7 @@ pub(crate) fn request(
     payloads.extend(peer.features.clones.then(clone::supported));
     payloads.extend(resource::supported(peer));
     payloads.extend(overlap::announcement(peer));
+    payloads.extend(extension::ticket::request(peer));
     Ok(FirstRequest { payloads, child })
 }
 
@@ -99,6 +104,8 @@ pub(crate) struct ProvedInitiator<'p> {
     /// Gateway to which it is redirected, if it carries traffic.
     pub(crate) elsewhere: Option<IpAddr>,
     pub(crate) group: Group,
+    /// Use of the last full proof so far, if a session is resumed.
+    pub(crate) usage: Option<Usage>,
 }
 
 /// Answers the authenticated peer with our proof and the child SA.
@@ -114,6 +121,7 @@ pub(crate) fn admit(
         willing,
         elsewhere,
         group,
+        usage,
     } = initiator;
     let Proved {
         peer,
@@ -121,18 +129,22 @@ pub(crate) fn admit(
         message: request,
         mut payloads,
     } = proved;
-    payloads.extend(reauth::announcement(peer.lifetimes.reauth));
+    // A session that is resumed has what is left of its last full proof.
+    let since = usage.map_or(turn.ctx.today, |usage| usage.since);
+    let lifetime = reauth::left(peer.lifetimes.reauth, since, turn.ctx.today);
+    payloads.extend(reauth::announcement(lifetime));
     let beginning = Beginning {
         private,
         initial: contact::is_initial(request),
         mobike: Mobike::read(peer, request, false),
         addresses: None,
         chain: evidence.into_chain(),
-        counts_for: None,
+        counts_for: (!lifetime.is_zero()).then_some(lifetime),
         willing,
         clones: peer.features.clones && clone::is_supported(request),
         resources: resource::is_agreed(peer, request),
         window: overlap::announced(request),
+        resumed: usage.is_some(),
     };
     // Licensed nodes and their gateways carry no traffic that another gateway could carry, so
     // they are not redirected.
@@ -157,6 +169,8 @@ pub(crate) fn admit(
             payloads.extend(beginning.clones.then(clone::supported));
             payloads.extend(resource::supported(peer).filter(|_| beginning.resources));
             payloads.extend(overlap::announcement(peer));
+            ticket::open(peer, &beginning.chain, group, usage, turn);
+            payloads.extend(ticket::answer(request, &keys, turn));
             Ok((addresses, child))
         }
         Err((kind, why)) => {
@@ -299,6 +313,7 @@ pub(crate) fn accept(
     proved: Proved<'_>,
     keys: ProvedKeys,
     private: bool,
+    resumed: bool,
     offer: Option<Offer>,
     turn: &mut Turn<'_, '_>,
 ) -> Next {
@@ -333,6 +348,7 @@ pub(crate) fn accept(
         clones: peer.features.clones && clone::is_supported(response),
         resources: resource::is_agreed(peer, response),
         window: overlap::announced(response),
+        resumed,
     };
     let error = first_error(response);
     if let Some(notify) = error
@@ -345,6 +361,7 @@ pub(crate) fn accept(
         let inside = inside.flatten();
         let mut session = established::begin(keys, beginning, inside, None, turn);
         session.upkeep.put_off(None, turn.ctx.now);
+        ticket::note_given(&mut session, response, turn);
         return Next::Up(session);
     }
     let child = match (offer.zip(peer.policy(None)), error) {
@@ -373,7 +390,9 @@ pub(crate) fn accept(
                 carried: carried.unwrap_or_default(),
                 ..inside
             });
-            Next::Up(established::begin(keys, beginning, inside, child, turn))
+            let mut session = established::begin(keys, beginning, inside, child, turn);
+            ticket::note_given(&mut session, response, turn);
+            Next::Up(session)
         }
         Err(why) => Next::Ended(Closing::begin(keys, why, turn)),
     }

@@ -7,7 +7,7 @@ use super::arrived::Arrived;
 use super::closing::Ending;
 use super::core::Core;
 use super::protected;
-use super::turn::Turn;
+use super::turn::{NotResumed, Turn};
 use crate::auth::Step;
 use crate::auth::initiator::{Failed, Initiator};
 use crate::child::Offer;
@@ -74,8 +74,9 @@ impl AuthSent {
             Ok(Step::More(proof)) if response.is_none() => self.request_first(proof, turn),
             Ok(Step::More(proof)) => self.request(proof, turn),
             Ok(Step::Done(proved)) => {
+                let resumed = self.proof.is_resumed();
                 let keys = self.proof.handshake.keys.proved(&proved.evidence);
-                admission::accept(proved, keys, self.private, self.child, turn).into()
+                admission::accept(proved, keys, self.private, resumed, self.child, turn).into()
             }
             Err(failed) => self.fail(failed, turn),
         }
@@ -106,6 +107,7 @@ impl AuthSent {
 
     fn fail(mut self: Box<Self>, failed: Failed, turn: &mut Turn<'_, '_>) -> State {
         let Failed { why, is_up_there } = failed;
+        let is_resumed = self.proof.is_resumed();
         if is_up_there {
             let mut payloads = vec![notify(NotifyType::AUTHENTICATION_FAILED, Vec::new())];
             if let (DownReason::BadProof(why), true) = (&why, self.private) {
@@ -114,6 +116,10 @@ impl AuthSent {
             let cipher = &mut self.proof.handshake.keys.cipher;
             let exchange = ExchangeType::INFORMATIONAL;
             protected::request(turn, cipher, exchange, payloads, Duration::ZERO);
+        }
+        if is_resumed {
+            turn.ctx.out.not_resumed.push(NotResumed::from(&*turn.core));
+            return State::GONE;
         }
         Ending::gone(why, turn).into()
     }

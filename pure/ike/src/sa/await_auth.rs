@@ -9,8 +9,10 @@ use super::State;
 use super::admission::{self, ProvedInitiator};
 use super::arrived::Arrived;
 use super::arrived::Complaint;
+use super::await_entry::Resumer;
 use super::closing::{Ending, Lingering};
 use super::established::Next;
+use super::first_message::{HalfOpenTerms, Rejected};
 use super::protected;
 use super::turn::{Context, Turn};
 use crate::allowed_suites::group_id;
@@ -21,6 +23,7 @@ use crate::auth::{Proved, Step};
 use crate::cipher::Cipher;
 use crate::counters::DropReason;
 use crate::down_reason::PeerMisbehaved;
+use crate::exchange::auth::Presented;
 use crate::exchange::init::{self, Init, NONCE_LEN};
 use crate::exchange::{is_ours, key_exchange, notify, rules, vendor_id};
 use crate::extension::cookie;
@@ -29,12 +32,13 @@ use crate::extension::nat;
 use crate::extension::{childless, intermediate, padding, ppk, redirect};
 use crate::keys::{Inputs, UnprovedKeys};
 use crate::proposal::choose_ike;
-use crate::refusal::Refusal;
+use crate::refusal::{NotResumed, Refusal};
 use crate::signature;
 use crate::task::follow;
 use crate::window::Responses;
 use crypto::sha256;
-use model::{Deadline, Group, Instant, Kem};
+use model::{Deadline, Group, Instant, Kem, Path};
+use resumption::{Handle, Operation, Ticket};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload};
@@ -53,28 +57,16 @@ pub(crate) struct AwaitAuth {
     /// Cipher of the last additional key exchange, for a retransmitted request with other
     /// fragments.
     previous: Option<Cipher>,
+    /// The verified request of an initiator whose entry the store is taking.
+    taking: Option<Box<Taking>>,
     expires: Instant,
 }
 
-/// Conditions for answering an unauthenticated initiator.
-#[derive(Clone, Copy)]
-pub(crate) struct HalfOpenTerms {
-    /// True if its source address is verified.
-    pub(crate) paid: bool,
-    /// Time by which it has to authenticate.
-    pub(crate) until: Instant,
-}
-
-/// Reason for which a first message is not answered with a public value.
-pub(crate) enum Rejected {
-    /// The public value is invalid.
-    BadValue,
-    /// The message is dropped and counted.
-    Dropped(DropReason),
-    /// An unprotected notify answers the message.
-    Answered(NotifyType, Vec<u8>),
-    /// The answer would be longer than the request, whose source address is not verified.
-    Unpaid,
+/// A request that is answered once the store has answered.
+struct Taking {
+    request: Message,
+    octets: Vec<u8>,
+    path: Path,
 }
 
 impl AwaitAuth {
@@ -163,16 +155,16 @@ impl AwaitAuth {
         let to = turn.core.path.remote;
         let kept = Outgoing::clear(response.clone());
         turn.core.responses.answered(0, kept, to);
-        let keys = UnprovedKeys::derive(Inputs {
+        let inputs = Inputs {
             suite: choice.suite,
             prf: choice.prf,
-            shared,
             nonce_i: init.nonce,
             nonce_r: &nonce,
             spi_i: turn.core.spi_i,
             spi_r: turn.core.spi_r,
             initiator: false,
-        });
+        };
+        let keys = UnprovedKeys::derive(&shared, &inputs);
         turn.core.nat = nat::detect(request, turn.core.path);
         let method = turn.ctx.config.credential.as_ref();
         let method = method.map(|credential| signature::method(credential, request));
@@ -186,8 +178,33 @@ impl AwaitAuth {
             first: None,
             left: choice.kems.into(),
             previous: None,
+            taking: None,
             expires: terms.until,
         })))
+    }
+
+    /// Awaits the proof that an initiator knows the keys of the session that it resumes.
+    pub(super) fn resumed(resumer: Resumer) -> State {
+        let Resumer {
+            proof,
+            group,
+            private,
+            willing,
+            elsewhere,
+            until,
+        } = resumer;
+        State::AwaitAuth(Box::new(Self {
+            proof,
+            group,
+            private,
+            willing,
+            elsewhere,
+            first: None,
+            left: VecDeque::new(),
+            previous: None,
+            taking: None,
+            expires: until,
+        }))
     }
 
     /// Replaces the answered first message by another one that differs only in its cookie, and
@@ -332,6 +349,9 @@ impl AwaitAuth {
         arrived: &Arrived<'_>,
         turn: &mut Turn<'_, '_>,
     ) -> State {
+        if let Some(handle) = self.proof.to_take() {
+            return self.take(handle, request, arrived, turn);
+        }
         let earlier = self.first.take();
         let first = earlier.as_ref().unwrap_or(&request);
         let round = Round {
@@ -353,6 +373,63 @@ impl AwaitAuth {
         }
     }
 
+    /// Has the store take the entry of an initiator that knows its keys. Nothing else happens
+    /// before the outcome: another initiator may have been faster.
+    fn take(
+        mut self: Box<Self>,
+        handle: Handle,
+        request: Message,
+        arrived: &Arrived<'_>,
+        turn: &mut Turn<'_, '_>,
+    ) -> State {
+        let round = Round {
+            first: &request,
+            request: &request,
+            from: arrived.path.remote.ip(),
+        };
+        if let Err(why) = self.proof.step(round, turn).map(drop) {
+            return self.refuse(&request, why, arrived, turn);
+        }
+        let ticket = Ticket(turn.core.id.0);
+        turn.ctx.tickets.submit(Operation::Take(ticket, handle));
+        self.taking = Some(Box::new(Taking {
+            request,
+            octets: arrived.octets.to_vec(),
+            path: arrived.path,
+        }));
+        State::AwaitAuth(self)
+    }
+
+    /// Continues after the store has taken the entry, or did not find it.
+    pub(super) fn handle_taken(
+        mut self: Box<Self>,
+        was_there: bool,
+        turn: &mut Turn<'_, '_>,
+    ) -> State {
+        let Some(taking) = self.taking.take() else {
+            return State::AwaitAuth(self);
+        };
+        let Taking {
+            request,
+            octets,
+            path,
+        } = *taking;
+        let datagram = Datagram::decode(&octets).expect("it was decoded when it came");
+        let arrived = Arrived::new(datagram, &octets, path);
+        if was_there {
+            self.proof.note_taken();
+            return self.conclude(request, &arrived, turn);
+        }
+        let claimed = Presented::of_initiator(&request).map(|presented| presented.id);
+        let why = claimed.map_or(Refusal::AuthenticationMethod, |claimed| {
+            Refusal::NotResumed {
+                claimed: claimed.identity.clone(),
+                why: NotResumed::Spent,
+            }
+        });
+        self.refuse(&request, why, &arrived, turn)
+    }
+
     /// Continues with an initiator that is proved.
     fn admit(self, proved: Proved<'_>, arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) -> State {
         turn.core.peer = Some(proved.peer.id);
@@ -360,6 +437,7 @@ impl AwaitAuth {
             true => arrived.path,
             false => nat::float(turn.core.path, turn.ctx.config.natt_port),
         };
+        let usage = self.proof.usage();
         let Handshake { keys, theirs, .. } = self.proof.handshake;
         turn.ctx.attempt(
             turn.core,
@@ -372,6 +450,7 @@ impl AwaitAuth {
             willing: self.willing,
             elsewhere: self.elsewhere,
             group: self.group,
+            usage,
         };
         match admission::admit(initiator, arrived, turn) {
             Next::Up(mut session) if turn.core.path != arrived.path => {

@@ -31,7 +31,7 @@ use crate::session::{Lifetime, Session, Terms};
 use crate::task::liveness::Check;
 use crate::task::{
     child, clone, delete, follow, follow_up, grant, leave, licences, liveness, mobike, opening,
-    reauth, redirect, rekey_child, rekey_ike, token, upkeep, window,
+    reauth, redirect, rekey_child, rekey_ike, ticket, token, upkeep, window,
 };
 use model::{Deadline, InnerAddresses, Instant, Path};
 use std::time::Duration;
@@ -58,6 +58,8 @@ pub(crate) struct Beginning {
     pub(crate) resources: bool,
     /// Number of responses that the peer keeps, if announced.
     pub(crate) window: Option<u32>,
+    /// True if a session is resumed, by a ticket.
+    pub(crate) resumed: bool,
 }
 
 /// The SA after a turn.
@@ -120,6 +122,7 @@ pub(crate) fn begin(
         sa: turn.core.id,
         peer: turn.core.peer_id(),
         initiator: turn.core.initiator,
+        resumed: beginning.resumed,
     });
     let ppk = turn.core.ppk(turn.ctx.config);
     if ppk.is_some() && !session.keys.ppk {
@@ -295,6 +298,7 @@ pub(crate) fn give_up(mut session: Box<Session>, attempts: u32, turn: &mut Turn<
 /// Takes the SA down without a message to the peer, which has lost its state.
 pub(crate) fn abandon(session: &mut Session, turn: &mut Turn<'_, '_>) -> Ending {
     let why = DownReason::Replaced;
+    turn.ctx.tickets.end(turn.core.id);
     delete::drop_all(session, &why, turn.ctx);
     Ending::gone(why, turn)
 }
@@ -302,6 +306,7 @@ pub(crate) fn abandon(session: &mut Session, turn: &mut Turn<'_, '_>) -> Ending 
 /// Closes the SA by an INFORMATIONAL request with a Delete.
 pub(crate) fn close(mut session: Box<Session>, why: DownReason, turn: &mut Turn<'_, '_>) -> Ending {
     clone::note_in_vain(&session, &why, turn);
+    turn.ctx.tickets.end(turn.core.id);
     delete::drop_all(&mut session, &why, turn.ctx);
     Closing::begin(session.keys, why, turn)
 }
@@ -317,6 +322,7 @@ fn turn_back(session: Box<Session>, why: DownReason, turn: &mut Turn<'_, '_>) ->
 /// Ends the SA for both ends. Our last response is kept for a while.
 fn end(mut session: Box<Session>, why: DownReason, turn: &mut Turn<'_, '_>) -> Ending {
     clone::note_in_vain(&session, &why, turn);
+    turn.ctx.tickets.end(turn.core.id);
     delete::drop_all(&mut session, &why, turn.ctx);
     turn.announce_down(why);
     turn.core.requests.abandon();
@@ -326,7 +332,8 @@ fn end(mut session: Box<Session>, why: DownReason, turn: &mut Turn<'_, '_>) -> E
 }
 
 /// Ends the SA, which another one has replaced.
-fn left(session: Box<Session>, turn: &Turn<'_, '_>) -> Ending {
+fn left(session: Box<Session>, turn: &mut Turn<'_, '_>) -> Ending {
+    turn.ctx.tickets.end(turn.core.id);
     Ending::Lingering(Lingering::replaced(session.children, turn.ctx))
 }
 
@@ -522,6 +529,7 @@ fn handle_informational(
     let mut answer: Vec<_> = extension::delete::paired(deleted).into_iter().collect();
     answer.extend(routability::echo(request));
     answer.extend(mobike::answer(&mut session, request, arrived, turn));
+    answer.extend(ticket::answer(request, &session.keys, turn));
     session.respond(answer, arrived, turn);
     match (fatal, closes, childless) {
         (Some(NotifyType::AUTHENTICATION_FAILED), _, _) => {
@@ -658,6 +666,8 @@ fn hand_over(
     let (sa, peer) = (next.id, next.peer_id());
     turn.ctx.event(Event::IkeRekeyed { sa, peer });
     window::tell(&mut session, &mut next, turn.ctx.config);
+    turn.ctx.tickets.void(next.id);
+    ticket::ask(&mut session);
     send_next(&mut session, &mut turn.of(&mut next));
     let (core, state) = (next, Next::Up(session));
     born.push(Born { core, state });
@@ -667,6 +677,7 @@ fn hand_over(
 /// Makes a clone the replacement of its original.
 pub(crate) fn conclude_trial(session: &mut Session, turn: &mut Turn<'_, '_>) {
     clone::conclude_trial(session, turn);
+    ticket::ask(session);
     mobike::tell_addresses(session, turn);
 }
 

@@ -8,6 +8,7 @@
 use super::State;
 use super::arrived::Arrived;
 use super::closing::Ending;
+use super::first_answer;
 use super::kem_sent::KemSent;
 use super::turn::Turn;
 use crate::allowed_suites::{AllowedIkeSuites, group_id};
@@ -283,10 +284,7 @@ impl InitSent {
         response: &Message,
         turn: &mut Turn<'_, '_>,
     ) -> State {
-        let mut nat = nat::detect(response, arrived.path);
-        // With an unspecified local address our hash was random, so the peer sees a NAT here.
-        let open = turn.core.path.local.ip().is_unspecified();
-        nat.iter_mut().for_each(|nat| nat.theirs |= open);
+        let nat = first_answer::detect_nat(response, arrived, turn.core);
         let no_child = turn
             .core
             .peer(turn.ctx.config)
@@ -316,32 +314,17 @@ impl InitSent {
             let told = Refusal::UnprovedLack(Box::new(why.clone()));
             return self.remember(why, told, turn);
         }
-        turn.ctx.count_taken();
-        turn.core.requests.answered(0, turn.ctx.now);
-        turn.core.refused = false;
-        turn.core.spi_r = response.header.spi_r;
-        turn.core.limit = fragment::agreed(response, turn.ctx.config);
-        turn.core.nat = nat;
-        // IKE_AUTH goes to the address of the request, even if the unauthenticated answer came from
-        // another one.
-        let mut path = arrived.path;
-        path.remote = turn.core.path.remote;
-        turn.core.path = match nat {
-            // "No change should be made for encapsulation" (RFC 9329 section 6.5).
-            _ if path.is_stream() => path,
-            Some(_) => nat::float(path, turn.ctx.config.natt_port),
-            None => path,
-        };
-        let keys = UnprovedKeys::derive(Inputs {
+        first_answer::accept(response, arrived, nat, turn);
+        let inputs = Inputs {
             suite: answer.suite,
             prf: answer.prf,
-            shared: answer.shared.clone(),
             nonce_i: &self.nonce,
             nonce_r: &answer.nonce,
             spi_i: turn.core.spi_i,
             spi_r: turn.core.spi_r,
             initiator: true,
-        });
+        };
+        let keys = UnprovedKeys::derive(&answer.shared, &inputs);
         let first = self.sent[&answer.group].clone();
         let handshake = Handshake::new(keys, true, first, arrived.octets.to_vec());
         let proof = Initiator::new(handshake, method, agreed.is_some());

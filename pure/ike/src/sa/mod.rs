@@ -3,7 +3,9 @@
 //! ```text
 //!  initiator:  InitSent ── IKE_SA_INIT answered ──> AuthSent ── peer proved ──> Established
 //!              InitSent ──> KemSent ── IKE_INTERMEDIATE answered ──> AuthSent
+//!              ResumeSent ── IKE_SESSION_RESUME answered ──> AuthSent
 //!  responder:  (stateless) ── IKE_SA_INIT ──> AwaitAuth ── peer proved ──> Established
+//!              (stateless) ── IKE_SESSION_RESUME ──> AwaitEntry ── entry read ──> AwaitAuth
 //!  both:       Established ── close ──> Closing ── answered or given up ──> Gone
 //!              Established, AwaitAuth ── ended by a request of the peer ──> Lingering ──> Gone
 //!              Established ── rekeyed ──> a new Established, and this one ends:
@@ -19,16 +21,21 @@ mod admission;
 pub(crate) mod arrived;
 pub(crate) mod auth_sent;
 pub(crate) mod await_auth;
+pub(crate) mod await_entry;
 pub(crate) mod closing;
 pub(crate) mod core;
 pub(crate) mod established;
+mod first_answer;
+pub(crate) mod first_message;
 pub(crate) mod init_sent;
 pub(crate) mod kem_sent;
 pub(crate) mod protected;
+pub(crate) mod resume_sent;
 mod screen;
 pub(crate) mod turn;
 
 use crate::cipher::Cipher;
+use crate::counters::DropReason;
 use crate::down_reason::DownReason;
 use crate::extension::tcp;
 use crate::peer_table::PeerTable;
@@ -38,12 +45,15 @@ use crate::window::Due;
 use arrived::Arrived;
 use auth_sent::AuthSent;
 use await_auth::AwaitAuth;
+use await_entry::AwaitEntry;
 use closing::Ending;
 use core::Core;
 use established::Next;
 use init_sent::InitSent;
 use kem_sent::KemSent;
 use model::Deadline;
+use resume_sent::{ResumeSent, Resuming};
+use resumption::Entry;
 use turn::{Context, Turn};
 
 /// One IKE SA.
@@ -54,8 +64,10 @@ pub(crate) struct Sa {
 
 pub(crate) enum State {
     InitSent(Box<InitSent>),
+    ResumeSent(Box<ResumeSent>),
     KemSent(Box<KemSent>),
     AuthSent(Box<AuthSent>),
+    AwaitEntry(Box<AwaitEntry>),
     AwaitAuth(Box<AwaitAuth>),
     Established(Box<Session>),
     Ending(Ending),
@@ -88,8 +100,17 @@ impl Sa {
         let mut born = Vec::new();
         self.state = match std::mem::replace(&mut self.state, State::GONE) {
             State::InitSent(state) => state.handle(arrived, turn),
+            State::ResumeSent(state) => match state.handle(arrived, turn) {
+                Resuming::Waits(state) => State::ResumeSent(state),
+                Resuming::Answered { proof, private } => AuthSent::begin(*proof, private, turn),
+            },
             State::KemSent(state) => state.handle(arrived, turn),
             State::AuthSent(state) => state.handle(arrived, turn),
+            // The initiator waits for our answer, which needs the entry.
+            State::AwaitEntry(state) => {
+                turn.ctx.drop(DropReason::UnexpectedExchange);
+                State::AwaitEntry(state)
+            }
             State::AwaitAuth(state) => state.handle(arrived, turn),
             State::Established(session) => {
                 established::handle(session, arrived, &mut born, turn).into()
@@ -104,6 +125,30 @@ impl Sa {
         born.collect()
     }
 
+    /// Handles the entry of the session that an initiator resumes; `None` if there is none.
+    pub(crate) fn handle_entry(&mut self, entry: Option<Box<Entry>>, ctx: &mut Context<'_>) {
+        let core = &mut self.core;
+        let turn = &mut Turn { core, ctx };
+        self.state = match std::mem::replace(&mut self.state, State::GONE) {
+            State::AwaitEntry(state) => match state.proceed(entry, turn) {
+                Ok(resumer) => AwaitAuth::resumed(*resumer),
+                Err(refused) => refused.into(),
+            },
+            state => state,
+        };
+    }
+
+    /// Handles whether the store has taken this entry for an initiator that knows its keys.
+    pub(crate) fn handle_taken(&mut self, was_there: bool, ctx: &mut Context<'_>) {
+        let core = &mut self.core;
+        let turn = &mut Turn { core, ctx };
+        self.state = match std::mem::replace(&mut self.state, State::GONE) {
+            State::AwaitAuth(state) => state.handle_taken(was_there, turn),
+            state => state,
+        };
+        self.finish(ctx);
+    }
+
     /// Performs the actions that are due.
     pub(crate) fn handle_timeout(&mut self, ctx: &mut Context<'_>) {
         let core = &mut self.core;
@@ -115,6 +160,9 @@ impl Sa {
         let timers = &turn.ctx.config.timers;
         let due = turn.core.requests.handle_timeout(timers, turn.ctx.now);
         if let Due::Again(datagrams) = due {
+            if let State::ResumeSent(state) = &mut self.state {
+                state.doubt(turn);
+            }
             let mut children = Vec::new();
             if let State::Established(state) = &mut self.state {
                 if follow::repeat_there(state, &datagrams, turn.ctx) {
@@ -131,9 +179,15 @@ impl Sa {
         };
         self.state = match (std::mem::replace(&mut self.state, State::GONE), gave_up) {
             (State::InitSent(state), Some(_)) => state.give_up(turn),
+            // The full exchange that has begun beside tells the outcome.
+            (State::ResumeSent(_), Some(_)) => State::GONE,
             (State::KemSent(state), Some(_)) => state.give_up(turn),
             (State::AuthSent(state), Some(_)) => state.give_up(turn),
             (State::Established(session), Some(n)) => established::give_up(session, n, turn).into(),
+            (State::AwaitEntry(state), _) => match state.is_over(turn.ctx.now) {
+                true => state.refuse(turn).into(),
+                false => State::AwaitEntry(state),
+            },
             (State::AwaitAuth(state), _) => state.handle_timeout(turn.ctx),
             (State::Established(session), None) => {
                 established::handle_timeout(session, turn).into()
@@ -157,7 +211,7 @@ impl Sa {
         let to = core.path.remote;
         let turn = &mut Turn { core, ctx };
         self.state = match std::mem::replace(&mut self.state, State::GONE) {
-            State::InitSent(_) | State::KemSent(_) | State::AuthSent(_) => {
+            State::InitSent(_) | State::ResumeSent(_) | State::KemSent(_) | State::AuthSent(_) => {
                 Ending::gone(DownReason::NotConnected { to }, turn).into()
             }
             State::Established(mut session) => {
@@ -172,10 +226,13 @@ impl Sa {
     /// Returns the next deadline of this SA.
     pub(crate) fn poll_timeout(&self, config: &PeerTable) -> Option<Deadline> {
         let own = match &self.state {
+            State::AwaitEntry(state) => Some(state.deadline()),
             State::AwaitAuth(state) => Some(state.deadline()),
             State::Established(session) => established::deadline(session, &self.core, config),
             State::Ending(state) => state.deadline(),
-            State::InitSent(_) | State::KemSent(_) | State::AuthSent(_) => None,
+            State::InitSent(_) | State::ResumeSent(_) | State::KemSent(_) | State::AuthSent(_) => {
+                None
+            }
         };
         let incomplete = self.core.inbox.deadline().map(|at| Deadline {
             at,
@@ -192,10 +249,12 @@ impl Sa {
             State::Established(session) => {
                 established::close(session, why, &mut Turn { core, ctx }).into()
             }
-            State::InitSent(_) | State::KemSent(_) | State::AuthSent(_) => {
+            State::InitSent(_) | State::ResumeSent(_) | State::KemSent(_) | State::AuthSent(_) => {
                 Ending::gone(why, &mut Turn { core, ctx }).into()
             }
-            State::AwaitAuth(_) | State::Ending(Ending::Retired(_)) => State::GONE,
+            State::AwaitEntry(_) | State::AwaitAuth(_) | State::Ending(Ending::Retired(_)) => {
+                State::GONE
+            }
             state => state,
         };
     }
@@ -204,7 +263,7 @@ impl Sa {
     pub(crate) const fn is_being_made(&self) -> bool {
         matches!(
             self.state,
-            State::InitSent(_) | State::KemSent(_) | State::AuthSent(_)
+            State::InitSent(_) | State::ResumeSent(_) | State::KemSent(_) | State::AuthSent(_)
         )
     }
 
@@ -256,7 +315,11 @@ impl State {
             Self::AuthSent(state) => Some(&mut state.proof.handshake.keys.cipher),
             Self::Established(state) => Some(&mut state.keys.cipher),
             Self::Ending(Ending::Closing(state)) => Some(&mut state.keys.cipher),
-            Self::InitSent(_) | Self::AwaitAuth(_) | Self::Ending(_) => None,
+            Self::InitSent(_)
+            | Self::ResumeSent(_)
+            | Self::AwaitEntry(_)
+            | Self::AwaitAuth(_)
+            | Self::Ending(_) => None,
         }
     }
 }

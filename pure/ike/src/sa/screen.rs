@@ -35,8 +35,11 @@ impl Sa {
                 return false;
             }
             // Messages of unauthenticated peers have a share of the time instead.
-            State::InitSent(_) | State::KemSent(_) | State::AuthSent(_) => return true,
-            State::AwaitAuth(_) | State::Ending(Ending::Gone) => return true,
+            State::InitSent(_) | State::ResumeSent(_) => return true,
+            State::KemSent(_) | State::AuthSent(_) => return true,
+            State::AwaitEntry(_) | State::AwaitAuth(_) | State::Ending(Ending::Gone) => {
+                return true;
+            }
         };
         protected::admits(turn, &mut keys.cipher, arrived)
     }
@@ -46,7 +49,7 @@ impl Sa {
         if header.flags.initiator == self.core.initiator {
             return Some(DropReason::Reflected);
         }
-        let first_answer = matches!(self.state, State::InitSent(_));
+        let first_answer = matches!(self.state, State::InitSent(_) | State::ResumeSent(_));
         let spis_fit =
             header.spi_i == self.core.spi_i && (header.spi_r == self.core.spi_r || first_answer);
         (!spis_fit).then_some(DropReason::UnknownSa)

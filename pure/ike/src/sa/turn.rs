@@ -16,6 +16,7 @@ use crate::pool::Pools;
 use crate::refusal::Refusal;
 use crate::signature;
 use crate::spi::{self, Fresh};
+use crate::tickets::Tickets;
 use crate::window::Arrival;
 use crypto::{Rng, UnixTime};
 use model::{ChildSaId, IkeSaId, Instant, Path, PeerId, Transmit};
@@ -34,6 +35,7 @@ pub(crate) struct Context<'a> {
     pub(crate) out: &'a mut Output,
     /// Addresses to lease.
     pub(crate) pools: &'a mut Pools,
+    pub(crate) tickets: &'a mut Tickets,
     /// Other IKE SAs with the same peer that are up.
     pub(crate) beside: Beside,
     pub(crate) now: Instant,
@@ -70,6 +72,8 @@ pub(crate) struct Output {
     pub(crate) sas: u64,
     /// SAs of ours to re-authenticate. The engine initiates the new SAs.
     pub(crate) unproved: Vec<IkeSaId>,
+    /// SAs of ours that the peer seems to have lost. The engine initiates the new SAs.
+    pub(crate) lost: Vec<IkeSaId>,
     /// Redirections to follow. The engine initiates there.
     pub(crate) followed: Vec<Followed>,
     pub(crate) redirects: Redirects,
@@ -77,6 +81,8 @@ pub(crate) struct Output {
     pub(crate) checks: Checks,
     /// SAs that were not answered by UDP. The engine initiates over TCP.
     pub(crate) fallen: Vec<Fallen>,
+    /// Attempts to resume a session that failed or are in doubt. The engine initiates in full.
+    pub(crate) not_resumed: Vec<NotResumed>,
 }
 
 /// A redirection that we follow.
@@ -96,6 +102,26 @@ pub(crate) struct Fallen {
     pub(crate) path: Path,
     /// True if the existing IKE SA stays until the new one is up.
     pub(crate) anew: bool,
+}
+
+/// An attempt to resume a session, beside or after which a full exchange begins.
+pub(crate) struct NotResumed {
+    pub(crate) old: IkeSaId,
+    pub(crate) peer: PeerId,
+    pub(crate) path: Path,
+    /// True if the existing IKE SA stays until the new one is up.
+    pub(crate) anew: bool,
+}
+
+impl From<&Core> for NotResumed {
+    fn from(core: &Core) -> Self {
+        Self {
+            old: core.id,
+            peer: core.peer_id(),
+            path: core.path,
+            anew: core.anew,
+        }
+    }
 }
 
 impl<'c> Turn<'_, 'c> {

@@ -59,6 +59,8 @@ pub(crate) struct Session {
     pub(crate) replacement: Replacement,
     pub(crate) liveness: Liveness,
     pub(crate) grants: Grants,
+    /// True if the peer has given us a ticket.
+    pub(crate) gives_tickets: bool,
     /// Our requests.
     pub(crate) queue: Queue,
 }
@@ -100,6 +102,8 @@ pub(crate) struct Liveness {
     pub(crate) hint_pause: Duration,
     /// True if an unauthenticated error says that the peer has lost this SA.
     pub(crate) is_doubtful: bool,
+    /// True if the next replacement is for this reason, and may resume the session.
+    pub(crate) may_resume: bool,
 }
 
 impl Liveness {
@@ -109,6 +113,7 @@ impl Liveness {
             heeds_from: now + HINT_PAUSE,
             hint_pause: HINT_PAUSE,
             is_doubtful: false,
+            may_resume: false,
         }
     }
 
@@ -139,6 +144,7 @@ impl Session {
             replacement: Replacement::default(),
             liveness: Liveness::begin(now),
             grants: Grants::default(),
+            gives_tickets: false,
             queue: Queue::default(),
         })
     }

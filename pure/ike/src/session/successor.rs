@@ -68,14 +68,13 @@ impl Successor {
         let inputs = Inputs {
             suite: self.suite,
             prf: self.prf,
-            shared: self.shared,
             nonce_i: &self.nonce_i,
             nonce_r: &self.nonce_r,
             spi_i: self.spi_i,
             spi_r: self.spi_r,
             initiator: self.ours,
         };
-        old.successor(&inputs, &self.series.secrets())
+        old.successor(&self.shared, &self.series.secrets(), &inputs)
     }
 
     /// Creates its core: "The first message ... will have Message ID 0" (RFC 7296 section 2.18), so

@@ -169,6 +169,7 @@ pub(crate) fn bear(
     let purpose = successor.purpose;
     let mut clone = of(session, successor, turn);
     turn.ctx.pools.share(old, sa);
+    turn.ctx.tickets.share(old, sa, turn.ctx.now);
     turn.ctx.out.attempts.cloned(&next);
     turn.ctx.event(Event::IkeCloned { old, sa, peer });
     window::tell(&mut clone, &mut next, turn.ctx.config);
@@ -194,6 +195,7 @@ fn of(session: &Session, successor: Successor, turn: &mut Turn<'_, '_>) -> Box<S
     let mut clone = Session::new(keys, terms, lifetime, home, turn.ctx.now);
     clone.replacement.follows = Some(turn.core.id);
     clone.replacement.aside = Some(Aside::Theirs);
+    clone.gives_tickets = session.gives_tickets;
     clone.liveness.heeds_from = session.liveness.heeds_from;
     clone.liveness.hint_pause = session.liveness.hint_pause;
     clone

@@ -117,6 +117,7 @@ pub(crate) fn handle_clear_error(
             .refused(Some(turn.core.peer_id()), Refusal::Unproved(error));
         // As if a re-authentication were due, once.
         session.lifetime.proof.renew_at = Some(turn.ctx.now);
+        session.liveness.may_resume = true;
     }
     false
 }

@@ -18,6 +18,7 @@ pub(crate) mod redirect;
 pub(crate) mod rekey_child;
 pub(crate) mod rekey_ike;
 pub(crate) mod stream;
+pub(crate) mod ticket;
 pub(crate) mod token;
 pub(crate) mod upkeep;
 pub(crate) mod window;

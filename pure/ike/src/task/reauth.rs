@@ -35,7 +35,11 @@ pub(crate) fn is_due(session: &mut Session, turn: &mut Turn<'_, '_>) -> bool {
     if past(session.lifetime.proof.renew_at) {
         let next = |over: Instant| turn.ctx.now + ((over - turn.ctx.now) / PART).max(PAUSE);
         session.lifetime.proof.renew_at = session.lifetime.proof.over_at.map(next);
-        turn.ctx.out.unproved.push(turn.core.id);
+        let (out, id) = (&mut turn.ctx.out, turn.core.id);
+        match std::mem::take(&mut session.liveness.may_resume) {
+            true => out.lost.push(id),
+            false => out.unproved.push(id),
+        }
     }
     false
 }

@@ -12,6 +12,7 @@ use super::redirect::{LISTED, send_away, sending, served};
 use super::rekey::{rekey_child, rekey_ike};
 use super::slot;
 use super::tcp::{broken, fallen};
+use super::ticket;
 use super::trace::{Step, What};
 use super::zones::zoned;
 use super::*;
@@ -344,6 +345,22 @@ pub(crate) const FLOWS: &[Flow] = &[
             pair.connect();
             pair
         },
+    },
+    Flow {
+        page: "resume",
+        title: "A lost session is resumed by a ticket",
+        about: "Both ends have lost the IKE SA without a Delete. The initiator presents its ticket \
+                in place of a key exchange (RFC 5723). The responder takes the session out of its \
+                store once IKE_AUTH has proved that the initiator knows its keys, and gives \
+                another ticket.",
+        play: || ticket::story(true),
+    },
+    Flow {
+        page: "resume-refused",
+        title: "A ticket is refused",
+        about: "The responder has forgotten the session. Its refusal is not authenticated, so a \
+                full exchange begins beside the attempt, at once.",
+        play: || ticket::story(false),
     },
     Flow {
         page: "redirect-up",

@@ -54,6 +54,7 @@ mod states;
 mod strangers;
 mod suites;
 mod tcp;
+mod ticket;
 mod trace;
 mod vectors;
 mod walk;

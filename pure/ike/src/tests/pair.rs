@@ -7,6 +7,7 @@ use super::trace::{Cause, Trace};
 use crate::{Config, DownReason, DropReason, Engine, Event, SaState};
 use crypto::{Rng, Secret};
 use model::{BesideSa, ChildSa, Grant, IkeSaId, Instant, Path, PeerId};
+use resumption::{Memory, Outcome, Store};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -37,6 +38,8 @@ pub(crate) struct Host {
     pub(crate) unusable: Option<RefusalCode>,
     /// Keys that the host gives to a neighbour that requests them.
     pub(crate) keys: Option<Grant<Secret>>,
+    /// The store of its sessions; without one, no request to it has an outcome.
+    pub(crate) store: Option<Memory>,
 }
 
 /// A datagram in flight.
@@ -274,6 +277,7 @@ impl Pair {
             }
             host.events.push(event);
         }
+        self.ask_store(side);
         while let Some(transmit) = self.host(side).engine.poll_transmit() {
             let path = transmit.path;
             let marked = path.is_stream() || path.local.port() == crate::NATT_PORT;
@@ -282,6 +286,29 @@ impl Pair {
                 false => transmit.payload,
             };
             self.send(side, path, message);
+        }
+    }
+
+    /// Gives a host an outcome of its store.
+    pub(crate) fn store_answers(&mut self, side: Side, outcome: Outcome) {
+        let now = self.now;
+        self.host(side).engine.handle_stored(outcome, now);
+        self.collect_from(side, Cause::Stored);
+    }
+
+    /// Passes the requests of a host to its store, and their outcomes to the host.
+    fn ask_store(&mut self, side: Side) {
+        let now = self.now;
+        let host = self.host(side);
+        while let Some(operation) = host.engine.poll_store() {
+            let Some(store) = &mut host.store else {
+                continue;
+            };
+            store.submit(operation, host.engine.today());
+            while let Some(outcome) = store.poll() {
+                host.engine.handle_stored(outcome, now);
+            }
+            return self.collect_from(side, Cause::Stored);
         }
     }
 
@@ -368,6 +395,7 @@ impl Host {
             events: Vec::new(),
             unusable: None,
             keys: None,
+            store: Some(Memory::new(1000)),
         }
     }
 

@@ -27,12 +27,12 @@ fn host(config: Config, own: &str, lists: &[&str], revocation: Revocation) -> Co
 }
 
 /// Returns the mobile node, without lists.
-fn left() -> Config {
+pub(crate) fn left() -> Config {
     host(mobile(), "mobile", &[], Revocation::Relaxed)
 }
 
 /// Returns the gateway with these lists.
-fn right(lists: &[&str], revocation: Revocation) -> Config {
+pub(crate) fn right(lists: &[&str], revocation: Revocation) -> Config {
     host(gateway(), "gateway", lists, revocation)
 }
 

@@ -12,6 +12,7 @@ use super::*;
 use crate::extension::distribute;
 use crate::sa::Sa;
 use pages::Machine;
+use resumption::{Outcome, Ticket};
 use std::fmt::Write;
 use wire::ike::{
     AuthMethod, Authentication, Datagram, Delete, ExchangeType, Flags, GroupId, Header,
@@ -25,8 +26,10 @@ const INTRODUCTION: &str = "# An IKE SA\n\n\
     gave every kind of message to an SA in every state, and held the [flows](../flows/README.md).\n\n\
     | state | what it waits for |\n|---|---|\n\
     | InitSent | initiator: the answer to IKE_SA_INIT |\n\
+    | ResumeSent | initiator: the answer to IKE_SESSION_RESUME |\n\
     | KemSent | initiator: the answer to an additional key exchange |\n\
     | AuthSent | initiator: the answer to IKE_AUTH; with whom the keys are shared is not known |\n\
+    | AwaitEntry | responder: the store's answer about the session that a stranger resumes |\n\
     | AwaitAuth | responder: IKE_AUTH of a stranger, and what comes before it, for a bounded time |\n\
     | Established | requests of either side |\n\
     | Closing | the answer to our Delete |\n\
@@ -73,6 +76,11 @@ const STAGES: &[Stage] = &[
         },
     },
     Stage {
+        state: "ResumeSent",
+        subject: Side::Left,
+        prepare: || resuming(|_| {}),
+    },
+    Stage {
         state: "KemSent",
         subject: Side::Left,
         prepare: exchanging,
@@ -81,6 +89,16 @@ const STAGES: &[Stage] = &[
         state: "AuthSent",
         subject: Side::Left,
         prepare: authenticating,
+    },
+    Stage {
+        state: "AwaitEntry",
+        subject: Side::Right,
+        prepare: || {
+            resuming(|pair| {
+                pair.right.store = None;
+                pair.deliver_next();
+            })
+        },
     },
     Stage {
         state: "AwaitAuth",
@@ -127,6 +145,14 @@ const STAGES: &[Stage] = &[
     },
 ];
 
+/// Presents a ticket, and continues.
+fn resuming(go_on: fn(&mut Pair)) -> Pair {
+    let mut pair = ticket::lost();
+    pair.initiate(Side::Left);
+    go_on(&mut pair);
+    pair
+}
+
 fn exchanging() -> Pair {
     begun(kem::between(kem::WANTED, kem::WANTED))
 }
@@ -159,10 +185,12 @@ enum Happening {
     /// The first of two fragments of a genuine request or, if true, response.
     Fragment(ExchangeType, bool),
     Close,
+    /// The store has no session.
+    Stored,
     Silence,
 }
 
-use Happening::{Close, Damaged, Fragment, Request, Response, Silence};
+use Happening::{Close, Damaged, Fragment, Request, Response, Silence, Stored};
 
 const HAPPENINGS: &[(&str, Happening)] = &[
     (
@@ -179,6 +207,12 @@ const HAPPENINGS: &[(&str, Happening)] = &[
         "IKE_SA_INIT response without NAT detection",
         Response(ExchangeType::IKE_SA_INIT, |_| {
             answer_without_nat_detection()
+        }),
+    ),
+    (
+        "IKE_SESSION_RESUME response: N(TICKET_NACK)",
+        Response(ExchangeType::IKE_SESSION_RESUME, |_| {
+            notify(NotifyType::TICKET_NACK)
         }),
     ),
     (
@@ -319,6 +353,7 @@ const HAPPENINGS: &[(&str, Happening)] = &[
         Fragment(ExchangeType::INFORMATIONAL, true),
     ),
     ("the command `close`", Close),
+    ("the store's answer: no session", Stored),
     ("nothing, until every deadline has passed", Silence),
 ];
 
@@ -369,6 +404,8 @@ fn the_page_tells_every_change_of_state_and_what_comes_of_every_message() {
     }
     machine.extend(strangers::giving_way().trace.machine.clone());
     for pair in [
+        ticket::spent(),
+        ticket::restarted(),
         bounds::rekeying(true),
         bounds::rekeying(false),
         bounds::beginning(),
@@ -434,6 +471,12 @@ impl Stage {
         let drops = self.drops(&mut pair);
         match happening {
             Close => pair.with(self.subject, crate::Engine::shutdown),
+            Stored => {
+                let sas = pair.host(self.subject).engine.sas.keys();
+                let newest = sas.last().map_or(0, |id| id.0);
+                let outcome = Outcome::Read(Ticket(newest), None);
+                pair.store_answers(self.subject, outcome);
+            }
             Silence => {
                 pair.hop.lost = 1000;
                 pair.run_for(Duration::from_secs(600));
@@ -476,7 +519,7 @@ impl Stage {
             .iter()
             .any(|flying| flying.to != self.subject);
         let sent = sent.then(|| match happening {
-            Request(..) | Damaged | Fragment(_, false) => "answered".to_owned(),
+            Request(..) | Damaged | Fragment(_, false) | Stored => "answered".to_owned(),
             Response(..) | Fragment(_, true) | Close | Silence => "sends a request".to_owned(),
         });
         let parts: Vec<_> = [dropped, sent, moved].into_iter().flatten().collect();
@@ -546,7 +589,11 @@ impl Stage {
         };
         let message = Message { header, payloads };
         let peer = &mut pair.host(self.subject.other()).engine;
-        let sealed = (exchange != ExchangeType::IKE_SA_INIT).then(|| peer.seal(&message));
+        let is_clear = matches!(
+            exchange,
+            ExchangeType::IKE_SA_INIT | ExchangeType::IKE_SESSION_RESUME
+        );
+        let sealed = (!is_clear).then(|| peer.seal(&message));
         sealed.flatten().unwrap_or_else(|| message.encode())
     }
 }

@@ -55,6 +55,8 @@ struct Seen {
 pub(crate) enum Cause<'a> {
     Command,
     Timeout,
+    /// The outcome of a request to the store.
+    Stored,
     Arrived(&'a [u8]),
 }
 
@@ -78,7 +80,7 @@ impl Trace {
             if from != to
                 && let Some(Seen { sa, .. }) = old.or(new)
             {
-                self.machine.note(from, to, &cause.of(*spi, old.is_none()));
+                self.machine.note(from, to, &cause.of(*spi, from));
                 self.push(at, side, What::State { sa: *sa, from, to });
             }
         }
@@ -126,11 +128,15 @@ impl Trace {
 
 impl Cause<'_> {
     /// Describes the cause as seen by the IKE SA with this SPI.
-    fn of(self, own_spi: u64, begins: bool) -> String {
+    fn of(self, own_spi: u64, from: Option<&str>) -> String {
+        let begins = from.is_none();
+        let awaits_store = matches!(from, Some("AwaitEntry" | "AwaitAuth"));
         let message = match self {
             Self::Command if begins => return "`initiate`".to_owned(),
             Self::Command => return "`close` or `shutdown`".to_owned(),
             Self::Timeout => return "a deadline".to_owned(),
+            Self::Stored if awaits_store => return "the store's answer".to_owned(),
+            Self::Stored => return "another IKE SA of the same peer".to_owned(),
             Self::Arrived(message) => message,
         };
         let Ok(header) = wire::ike::Header::peek(message) else {
@@ -155,8 +161,10 @@ impl Cause<'_> {
 pub(crate) const fn name(state: &State) -> &'static str {
     match state {
         State::InitSent(_) => "InitSent",
+        State::ResumeSent(_) => "ResumeSent",
         State::KemSent(_) => "KemSent",
         State::AuthSent(_) => "AuthSent",
+        State::AwaitEntry(_) => "AwaitEntry",
         State::AwaitAuth(_) => "AwaitAuth",
         State::Established(_) => "Established",
         State::Ending(Ending::Closing(_)) => "Closing",

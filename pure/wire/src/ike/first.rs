@@ -49,10 +49,15 @@ impl<'a> First<'a> {
 
 impl Header {
     /// Returns true for the header of an initiator's first message, which has no SPI of the
-    /// responder.
+    /// responder. "The SPI values and Message ID fields behave similarly" in both exchanges that
+    /// begin an IKE SA (RFC 5723 section 4.3.2).
     pub fn is_first(&self) -> bool {
+        let begins = matches!(
+            self.exchange,
+            ExchangeType::IKE_SA_INIT | ExchangeType::IKE_SESSION_RESUME
+        );
         self.major_version() == 2
-            && self.exchange == ExchangeType::IKE_SA_INIT
+            && begins
             && self.flags.initiator
             && !self.flags.response
             && self.message_id == 0
@@ -136,6 +141,14 @@ mod tests {
             change(&mut other.header);
             assert_eq!(First::peek(&other.encode()), None);
         }
+    }
+
+    #[test]
+    fn a_session_that_is_resumed_begins_with_a_first_message_too() {
+        let mut resumed = message(vec![Payload::Nonce(vec![5; 32])]);
+        resumed.header.exchange = ExchangeType::IKE_SESSION_RESUME;
+        let octets = resumed.encode();
+        assert_eq!(First::peek(&octets).unwrap().nonce, [5; 32]);
     }
 
     /// A chain that never ends costs no more than a chain of [`MAX_PAYLOADS`].

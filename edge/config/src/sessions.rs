@@ -1,0 +1,27 @@
+//! `[sessions]`: how long peers may resume their sessions.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Limits of the sessions that peers may resume. Both count from the last full exchange.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sessions {
+    /// `clocked`: longest time since, 60 s to 30 days. Default 8 h.
+    pub clocked: Duration,
+    /// `established`: longest time for which tunnels were up since, 60 s to 30 days. Default no
+    /// limit.
+    pub established: Option<Duration>,
+    /// `file`: the file that keeps sessions across restarts. Default none: they end with the
+    /// daemon.
+    pub file: Option<PathBuf>,
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Self {
+            clocked: Duration::from_secs(8 * 3600),
+            established: None,
+            file: None,
+        }
+    }
+}

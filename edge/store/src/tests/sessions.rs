@@ -1,0 +1,174 @@
+//! Sessions across restarts, crashes and foreign keys.
+
+use super::Folder;
+use crate::{Error, Sessions};
+use crypto::{Prf, Secret, UnixTime};
+use model::{Group, Suite};
+use resumption::{Entry, Handle, Kept, Keys, Operation, Outcome, Proof, Ticket, Usage};
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const NOW: UnixTime = UnixTime(1_796_000_000);
+
+impl Folder {
+    fn sessions(&self) -> PathBuf {
+        self.0.join("sessions.redb")
+    }
+
+    fn open_sessions(&self, most: u64) -> Result<Sessions, Error> {
+        Sessions::open(&self.sessions(), most, [1; 32]).map(|(sessions, _)| sessions)
+    }
+}
+
+fn handle(number: u8) -> Handle {
+    Handle::from([number; 16])
+}
+
+fn entry(identity: &str, ends: u64) -> Entry {
+    Entry {
+        identity: identity.parse().unwrap(),
+        proof: Proof::Psk,
+        chain: Vec::new(),
+        group: Group::X25519,
+        keys: Keys {
+            suite: Suite::Aes128Gcm16,
+            prf: Prf::HmacSha256,
+            kems: Vec::new(),
+            ppk: false,
+            secret: Secret::new(vec![7; 32]),
+        },
+        usage: Usage::new(NOW),
+        ends: UnixTime(NOW.0 + ends),
+    }
+}
+
+fn add(number: u8, identity: &str, ends: u64) -> Operation {
+    Operation::Add(Box::new(Kept {
+        handle: handle(number),
+        entry: entry(identity, ends),
+    }))
+}
+
+fn take(number: u8) -> Operation {
+    Operation::Take(Ticket(number.into()), handle(number))
+}
+
+fn taken(number: u8, was_there: bool) -> Outcome {
+    Outcome::Taken(Ticket(number.into()), was_there)
+}
+
+fn handles(sessions: &Sessions) -> Vec<Handle> {
+    let listed = sessions.reader().list().unwrap();
+    listed.into_iter().map(|listed| listed.handle).collect()
+}
+
+// Weakness: 180
+#[test]
+fn what_was_added_is_there_after_a_restart_and_what_was_taken_is_not() {
+    let folder = Folder::new("sessions");
+    let mut sessions = folder.open_sessions(9).unwrap();
+    let added = [add(1, "a.example", 100), add(2, "b.example", 100)];
+    assert_eq!(sessions.perform(&added, NOW).unwrap(), []);
+    assert_eq!(sessions.perform(&[take(1)], NOW).unwrap(), [taken(1, true)]);
+    drop(sessions);
+    let mut sessions = folder.open_sessions(9).unwrap();
+    let read = Operation::Read(Ticket(5), handle(2));
+    let outcomes = sessions.perform(&[take(1), read, take(2), take(2)], NOW);
+    let found = Outcome::Read(Ticket(5), Some(Box::new(entry("b.example", 100))));
+    assert_eq!(
+        outcomes.unwrap(),
+        [taken(1, false), found, taken(2, true), taken(2, false)]
+    );
+}
+
+#[test]
+fn the_same_references_are_good_after_a_restart() {
+    let folder = Folder::new("references");
+    let open = |seed| Sessions::open(&folder.sessions(), 9, [seed; 32]).unwrap().1;
+    let reference = open(1).issue(&handle(3));
+    assert_eq!(open(2).read(&reference), Some(handle(3)));
+}
+
+#[test]
+fn ended_entries_go_and_without_room_the_one_that_ends_first() {
+    let folder = Folder::new("room");
+    let mut sessions = folder.open_sessions(2).unwrap();
+    let later = UnixTime(NOW.0 + 50);
+    let fill = [
+        add(1, "a.example", 40),
+        add(2, "b.example", 90),
+        add(3, "c.example", 80),
+    ];
+    sessions.perform(&fill[..2], NOW).unwrap();
+    sessions.perform(&fill[2..], later).unwrap();
+    assert_eq!(handles(&sessions), [handle(2), handle(3)]);
+    sessions.perform(&[add(4, "d.example", 99)], later).unwrap();
+    assert_eq!(handles(&sessions), [handle(2), handle(4)]);
+    let ended = UnixTime(NOW.0 + 90);
+    let outcomes = sessions.perform(&[take(2), take(4)], ended).unwrap();
+    assert_eq!(outcomes, [taken(2, false), taken(4, true)]);
+}
+
+#[test]
+fn a_charge_is_kept_and_brings_nothing_back() {
+    let folder = Folder::new("charge");
+    let mut sessions = folder.open_sessions(9).unwrap();
+    let usage = Usage::new(NOW).and(Duration::from_secs(60));
+    let charge = Operation::Charge(handle(1), usage);
+    let operations = [add(1, "a.example", 100), charge.clone()];
+    sessions.perform(&operations, NOW).unwrap();
+    assert_eq!(sessions.reader().list().unwrap()[0].usage, usage);
+    sessions.perform(&[take(1), charge], NOW).unwrap();
+    assert!(handles(&sessions).is_empty());
+}
+
+#[test]
+fn an_identity_or_everybody_is_revoked() {
+    let folder = Folder::new("revoked");
+    let mut sessions = folder.open_sessions(9).unwrap();
+    let all = [
+        add(1, "a.example", 90),
+        add(2, "b.example", 90),
+        add(3, "a.example", 90),
+    ];
+    sessions.perform(&all, NOW).unwrap();
+    let whom = Some("a.example".parse().unwrap());
+    sessions.perform(&[Operation::Revoke(whom)], NOW).unwrap();
+    assert_eq!(handles(&sessions), [handle(2)]);
+    sessions.perform(&[Operation::Revoke(None)], NOW).unwrap();
+    assert!(handles(&sessions).is_empty());
+}
+
+/// A stolen file opens nothing without its key, and a lost key costs the sessions.
+#[test]
+fn a_file_without_its_key_opens_nothing() {
+    let folder = Folder::new("stolen");
+    let mut sessions = folder.open_sessions(9).unwrap();
+    sessions
+        .perform(&[add(1, "alice@example.net", 90)], NOW)
+        .unwrap();
+    drop(sessions);
+    let stored = fs::read(folder.sessions()).unwrap();
+    for known in [&b"alice@example.net"[..], &[7; 32]] {
+        assert!(!stored.windows(known.len()).any(|window| window == known));
+    }
+    fs::remove_file(folder.0.join("sessions.redb.key")).unwrap();
+    let (sessions, _) = Sessions::open(&folder.sessions(), 9, [2; 32]).unwrap();
+    assert!(handles(&sessions).is_empty());
+}
+
+#[test]
+fn a_key_that_others_can_read_or_that_is_cut_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("key");
+    drop(folder.open_sessions(9).unwrap());
+    let key = folder.0.join("sessions.redb.key");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    let refused = folder.open_sessions(9).err().map(|error| error.to_string());
+    assert!(refused.is_some_and(|why| why.contains("chmod 600")));
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(&key, [1; 31]).unwrap();
+    let refused = folder.open_sessions(9).err().map(|error| error.to_string());
+    assert!(refused.is_some_and(|why| why.contains("32 octets")));
+}

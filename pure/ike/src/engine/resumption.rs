@@ -1,0 +1,62 @@
+//! Sessions that are resumed (`extension/ticket.rs`): requests to the store of entries and their
+//! outcomes, and full exchanges in place of attempts that fail.
+
+use super::Engine;
+use crate::event::Event;
+use crate::sa::turn::NotResumed;
+use model::{IkeSaId, Instant};
+use resumption::{Operation, Outcome, ReferenceKey, Ticket};
+
+/// Commands.
+impl Engine {
+    /// Sets the key of the references that name entries in the store. Without it, references are
+    /// good for this engine only.
+    pub fn refer_by(&mut self, key: ReferenceKey) {
+        self.tickets.refer_by(key);
+    }
+}
+
+/// Inputs.
+impl Engine {
+    /// Handles the outcome of a request to the store. One that comes too late changes nothing.
+    pub fn handle_stored(&mut self, outcome: Outcome, now: Instant) {
+        match outcome {
+            Outcome::Read(Ticket(id), entry) => {
+                self.with_sa(IkeSaId(id), now, |sa, ctx| sa.handle_entry(entry, ctx));
+            }
+            Outcome::Taken(Ticket(id), was_there) => {
+                self.advance(IkeSaId(id), now, |sa, ctx| {
+                    sa.handle_taken(was_there, ctx);
+                    Vec::new()
+                });
+            }
+        }
+    }
+}
+
+/// Outputs.
+impl Engine {
+    /// Returns the next request to the store. [`Self::handle_stored`] takes its outcome.
+    pub fn poll_store(&mut self) -> Option<Operation> {
+        self.tickets.poll()
+    }
+}
+
+impl Engine {
+    /// Begins a full exchange for each attempt to resume a session that failed or is in doubt.
+    pub(crate) fn replace_attempts_to_resume(&mut self, now: Instant) {
+        for failed in std::mem::take(&mut self.out.not_resumed) {
+            let NotResumed {
+                old,
+                peer,
+                path,
+                anew,
+            } = failed;
+            // Another attempt may be in progress already.
+            if let Ok(sa) = self.begin_beside(peer, path, anew, now) {
+                let event = Event::NotResumed { old, sa, peer };
+                self.out.events.push_back(event);
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Responder: IKE_SESSION_RESUME presented a ticket of ours, and the store is asked for its entry.
+//!
+//! The initiator is not authenticated, and has its place among the half-open SAs. A store may be
+//! slow or gone: the ticket is then refused, and the initiator begins a full exchange.
+
+use super::closing::{Ending, Lingering};
+use super::first_message::{HalfOpenTerms, Rejected};
+use super::turn::Turn;
+use crate::auth::handshake::Handshake;
+use crate::auth::responder::{Responder, Resumed};
+use crate::counters::DropReason;
+use crate::exchange::init::NONCE_LEN;
+use crate::exchange::{is_ours, nonce, rules, vendor_id};
+use crate::extension::fragment::{self, Outgoing};
+use crate::extension::{childless, nat, redirect, ticket};
+use crate::keys::{Inputs, UnprovedKeys};
+use crypto::sha256;
+use model::{Deadline, Group, Instant};
+use resumption::{Entry, Handle, Operation, Ticket};
+use std::net::IpAddr;
+use std::time::Duration;
+use wire::ike::{ExchangeType, Message, NotifyType, Payload};
+
+/// Longest time to wait for the store. The initiator begins a full exchange when it has not been
+/// answered for a second.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+pub(crate) struct AwaitEntry {
+    request: Message,
+    octets: Vec<u8>,
+    handle: Handle,
+    /// Time by which the initiator has to authenticate.
+    until: Instant,
+    /// Time at which the store is waited for no longer.
+    gives_up: Instant,
+}
+
+/// An initiator whose ticket names a session, and who has to prove that it knows the keys.
+pub(crate) struct Resumer {
+    pub(super) proof: Responder,
+    pub(super) group: Group,
+    /// True if it understands our private numbers.
+    pub(super) private: bool,
+    /// True if it supports redirection.
+    pub(super) willing: bool,
+    pub(super) elsewhere: Option<IpAddr>,
+    /// Time by which it has to prove that.
+    pub(super) until: Instant,
+}
+
+impl AwaitEntry {
+    /// Asks the store for the entry of a ticket. A ticket that is not one of ours is refused at
+    /// once.
+    pub(crate) fn begin(
+        request: &Message,
+        octets: &[u8],
+        terms: HalfOpenTerms,
+        turn: &mut Turn<'_, '_>,
+    ) -> Result<Self, Rejected> {
+        if let Some(kind) = request.unsupported_critical() {
+            let kind = vec![kind.0];
+            return Err(Rejected::Answered(
+                NotifyType::UNSUPPORTED_CRITICAL_PAYLOAD,
+                kind,
+            ));
+        }
+        rules::check(request).map_err(|_| Rejected::Dropped(DropReason::WrongPayloads))?;
+        let presented = ticket::presented(request);
+        let handle = presented.and_then(|ticket| turn.ctx.tickets.read(ticket));
+        let Some(handle) = handle else {
+            return Err(Rejected::Answered(NotifyType::TICKET_NACK, Vec::new()));
+        };
+        let id = Ticket(turn.core.id.0);
+        turn.ctx.tickets.submit(Operation::Read(id, handle));
+        turn.core.responses.came(0, sha256(&[octets]));
+        Ok(Self {
+            request: request.clone(),
+            octets: octets.to_vec(),
+            handle,
+            until: terms.until,
+            gives_up: terms.until.min(turn.ctx.now + PATIENCE),
+        })
+    }
+
+    pub(super) const fn deadline(&self) -> Deadline {
+        Deadline {
+            at: self.gives_up,
+            reason: "the store of sessions has not answered",
+        }
+    }
+
+    /// Returns true if the store has been waited for long enough.
+    pub(super) fn is_over(&self, now: Instant) -> bool {
+        self.gives_up <= now
+    }
+
+    /// Continues with the entry, if the store has it.
+    pub(super) fn proceed(
+        self,
+        entry: Option<Box<Entry>>,
+        turn: &mut Turn<'_, '_>,
+    ) -> Result<Box<Resumer>, Ending> {
+        let (strategy, today) = (turn.ctx.config.resumption, turn.ctx.today);
+        // An IKE SA that only the initiator has lost is still up here.
+        let usage = turn.ctx.tickets.usage(&self.handle, turn.ctx.now);
+        let entry = entry.map(|mut entry| {
+            entry.usage = usage.unwrap_or(entry.usage);
+            entry
+        });
+        match entry {
+            Some(entry) if today < entry.ends && strategy.admits(&entry.usage, today).is_ok() => {
+                Ok(Box::new(self.accept(*entry, turn)))
+            }
+            Some(_) | None => Err(self.refuse(turn)),
+        }
+    }
+
+    /// Answers with our nonce. Keys and all that IKE_AUTH needs come from the entry.
+    fn accept(self, entry: Entry, turn: &mut Turn<'_, '_>) -> Resumer {
+        let request = &self.request;
+        let theirs = nonce(request).expect("`rules` has checked this");
+        let ours: [u8; NONCE_LEN] = turn.ctx.rng.array();
+        let (spi_i, spi_r, path) = (turn.core.spi_i, turn.core.spi_r, turn.core.path);
+        let mut payloads = vec![Payload::Nonce(ours.to_vec())];
+        payloads.extend(nat::payloads(
+            spi_i,
+            spi_r,
+            path,
+            turn.ctx.config,
+            turn.ctx.rng,
+        ));
+        payloads.push(childless::payload());
+        turn.core.limit = fragment::agreed(request, turn.ctx.config);
+        payloads.extend(turn.core.limit.and(fragment::payload(turn.ctx.config)));
+        let private = is_ours(request);
+        payloads.extend(private.then(vendor_id));
+        let response = self.answer(payloads, turn);
+        let inputs = Inputs {
+            suite: entry.keys.suite,
+            prf: entry.keys.prf,
+            nonce_i: theirs,
+            nonce_r: &ours,
+            spi_i,
+            spi_r,
+            initiator: false,
+        };
+        let keys = UnprovedKeys::resumed(&entry.keys, &inputs);
+        turn.core.nat = nat::detect(request, path);
+        Resumer {
+            group: entry.group,
+            private,
+            willing: redirect::is_willing(request),
+            elsewhere: redirect::elsewhere(request, path.local.ip(), turn.ctx.config),
+            until: self.until,
+            proof: Responder::resumed(
+                Handshake::new(keys, false, response, self.octets),
+                Resumed::new(entry, self.handle),
+            ),
+        }
+    }
+
+    /// Refuses the ticket. The initiator keeps its place among the half-open SAs until it would
+    /// have had to authenticate.
+    pub(super) fn refuse(&self, turn: &mut Turn<'_, '_>) -> Ending {
+        turn.ctx.drop(DropReason::Refused);
+        self.answer(vec![ticket::refusal()], turn);
+        Ending::Lingering(Lingering::until(self.until))
+    }
+
+    fn answer(&self, payloads: Vec<Payload>, turn: &mut Turn<'_, '_>) -> Vec<u8> {
+        let header = turn.core.header(ExchangeType::IKE_SESSION_RESUME, 0, true);
+        let answer = Message { header, payloads }.encode();
+        turn.ctx.transmit(turn.core.path, &answer);
+        let (kept, to) = (Outgoing::clear(answer.clone()), turn.core.path.remote);
+        turn.core.responses.answered(0, kept, to);
+        answer
+    }
+}

@@ -1,0 +1,126 @@
+//! Tickets of an IKE SA that is up (`extension/ticket.rs`): a gateway issues them on request, and a
+//! client asks again after a rekey, which voids the one that it has.
+
+use crate::auth::Proof;
+use crate::config::{Peer, Resumption};
+use crate::extension::ticket;
+use crate::keys::ProvedKeys;
+use crate::sa::turn::{Context, Turn};
+use crate::session::Session;
+use crate::session::task::{Answer, Task, Then};
+use crate::signature;
+use crate::tickets::{Account, Held};
+use crypto::UnixTime;
+use model::Group;
+use resumption::Usage;
+use wire::ike::{Message, Payload};
+
+/// A client's request for a ticket.
+struct AskTicket;
+
+impl Task for AskTicket {
+    fn payloads(&self, _: &Session, turn: &mut Turn<'_, '_>) -> Vec<Payload> {
+        let peer = turn.core.peer(turn.ctx.config);
+        peer.and_then(ticket::request).into_iter().collect()
+    }
+
+    fn ends_with_keys(&self) -> bool {
+        true
+    }
+
+    fn conclude(
+        self: Box<Self>,
+        answer: &Answer<'_>,
+        session: &mut Session,
+        turn: &mut Turn<'_, '_>,
+    ) -> Then {
+        note_given(session, answer.message, turn);
+        Then::Stay
+    }
+}
+
+/// Opens the account of an IKE SA whose initiator may resume it. `usage` is the use of its last
+/// full proof so far; `None` if the proof is new.
+pub(crate) fn open(
+    peer: &Peer,
+    chain: &[Vec<u8>],
+    group: Group,
+    usage: Option<Usage>,
+    turn: &mut Turn<'_, '_>,
+) {
+    let Some(proof) = Proof::of(peer).kind() else {
+        return;
+    };
+    if peer.resumption != Resumption::Tickets {
+        return;
+    }
+    let before = usage.unwrap_or_else(|| Usage::new(turn.ctx.today));
+    let reauth = peer.lifetimes.reauth;
+    let repeated = (!reauth.is_zero()).then(|| UnixTime(before.since.0 + reauth.as_secs()));
+    let certified = signature::first(chain).map(|certificate| certificate.not_after);
+    let account = Account {
+        identity: peer.identity.clone(),
+        proof,
+        chain: chain.to_vec(),
+        group,
+        before,
+        since: turn.ctx.now,
+        ends: repeated.into_iter().chain(certified).min(),
+        handle: None,
+    };
+    turn.ctx.tickets.open(turn.core.id, account);
+}
+
+/// Answers a request for a ticket of the IKE SA with these keys.
+pub(crate) fn answer(
+    request: &Message,
+    keys: &ProvedKeys,
+    turn: &mut Turn<'_, '_>,
+) -> Option<Payload> {
+    if !ticket::is_requested(request) {
+        return None;
+    }
+    let Context {
+        config,
+        rng,
+        tickets,
+        today,
+        now,
+        ..
+    } = &mut *turn.ctx;
+    // A reload may have turned tickets off.
+    let peer = turn.core.peer(config);
+    let allowed = peer.is_some_and(|peer| peer.resumption == Resumption::Tickets);
+    let (sa, strategy) = (turn.core.id, &config.resumption);
+    let issued = match allowed {
+        true => tickets.issue(sa, keys.kept(), strategy, rng, *today, *now),
+        false => None,
+    };
+    Some(match issued {
+        Some(issued) => ticket::given(&issued.reference, issued.lifetime),
+        None => ticket::refusal(),
+    })
+}
+
+/// Keeps the ticket that a gateway has given us, if a message has one.
+pub(crate) fn note_given(session: &mut Session, message: &Message, turn: &mut Turn<'_, '_>) {
+    let Some(given) = ticket::received(message).filter(|_| session.terms.contact.ours) else {
+        return;
+    };
+    session.gives_tickets = true;
+    let held = Held {
+        of: turn.core.id,
+        ticket: given.ticket,
+        ends: turn.ctx.now + given.lifetime,
+        keys: session.keys.kept(),
+        chain: session.terms.chain.clone(),
+    };
+    turn.ctx.tickets.hold(turn.core.peer_id(), held);
+}
+
+/// Asks for a ticket of the keys that an IKE SA has from now on, if its gateway gives tickets.
+pub(crate) fn ask(session: &mut Session) {
+    if session.gives_tickets && session.terms.contact.ours {
+        session.queue.push(Box::new(AskTicket));
+    }
+}

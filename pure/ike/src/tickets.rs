@@ -1,0 +1,275 @@
+//! The tickets of one host (`extension/ticket.rs`): those that it holds as a client, and the
+//! accounts of the IKE SAs whose peers it has given tickets as a gateway.
+//!
+//! A gateway's entries are in a store, which the caller has. [`Tickets::poll`] returns the requests
+//! to it. An *account* has what an entry needs and an IKE SA does not know otherwise: how the peer
+//! has proved its identity, and what has been used of that proof so far. The IKE SA that resumes a
+//! session inherits this use.
+//!
+//! Where use counts, an entry has that of the next [`CHECKPOINT`] in advance, and a checkpoint
+//! renews it in time: a gateway that is killed loses its accounts, and its entries have enough.
+
+use crypto::{Prf, Rng, UnixTime};
+use model::{Deadline, Group, Identity, IkeSaId, Instant, PeerId};
+use resumption::{
+    Entry, Handle, Kept, Keys, Operation, Proof, Reference, ReferenceKey, Strategy, Usage,
+};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// Time between two checkpoints.
+const CHECKPOINT: Duration = Duration::from_secs(600);
+
+/// Tickets, accounts, and requests to the store.
+pub(crate) struct Tickets {
+    key: ReferenceKey,
+    /// The newest ticket of each peer.
+    held: BTreeMap<PeerId, Held>,
+    accounts: BTreeMap<IkeSaId, Account>,
+    /// The IKE SAs of entries, as long as they are up.
+    of_handles: BTreeMap<Handle, IkeSaId>,
+    /// Time of the next checkpoint, if use counts.
+    checkpoint_at: Option<Instant>,
+    operations: VecDeque<Operation>,
+}
+
+/// A ticket that a peer has given us.
+#[cfg_attr(test, derive(Clone))]
+pub(crate) struct Held {
+    /// The IKE SA that it resumes.
+    pub(crate) of: IkeSaId,
+    pub(crate) ticket: Vec<u8>,
+    pub(crate) ends: Instant,
+    pub(crate) keys: Keys,
+    /// The certificates by which the peer has proved its identity. They may be revoked since.
+    pub(crate) chain: Vec<Vec<u8>>,
+}
+
+/// The part of an entry that stays the same for all tickets of an IKE SA, and its use.
+#[derive(Clone)]
+pub(crate) struct Account {
+    pub(crate) identity: Identity,
+    pub(crate) proof: Proof,
+    pub(crate) chain: Vec<Vec<u8>>,
+    pub(crate) group: Group,
+    /// Use before this IKE SA.
+    pub(crate) before: Usage,
+    pub(crate) since: Instant,
+    /// Latest end of an entry: that of the certificate, or of the authentication.
+    pub(crate) ends: Option<UnixTime>,
+    /// The entry in the store, if the peer has a ticket.
+    pub(crate) handle: Option<Handle>,
+}
+
+impl Account {
+    fn usage(&self, now: Instant) -> Usage {
+        self.before.and(now - self.since)
+    }
+}
+
+/// Ticket of an IKE SA, with its lifetime.
+pub(crate) struct Issued {
+    pub(crate) reference: Reference,
+    pub(crate) lifetime: Duration,
+}
+
+impl Tickets {
+    /// Derives the key of references from the seed of the engine.
+    pub(crate) fn new(seed: &[u8; 32]) -> Self {
+        let key = Prf::HmacSha256.mac(seed, &[b"references of tickets"]);
+        Self {
+            key: ReferenceKey::restored(key),
+            held: BTreeMap::new(),
+            accounts: BTreeMap::new(),
+            of_handles: BTreeMap::new(),
+            checkpoint_at: None,
+            operations: VecDeque::new(),
+        }
+    }
+
+    /// Issues and reads references with another key, as the entries of an earlier process, or of a
+    /// cluster, are in the store.
+    pub(crate) fn refer_by(&mut self, key: ReferenceKey) {
+        self.key = key;
+    }
+
+    /// Returns the next request to the store.
+    pub(crate) fn poll(&mut self) -> Option<Operation> {
+        self.operations.pop_front()
+    }
+
+    pub(crate) fn submit(&mut self, operation: Operation) {
+        self.operations.push_back(operation);
+    }
+
+    /// Returns the name of the entry to which a presented ticket refers, if it is one of ours.
+    pub(crate) fn read(&self, presented: &[u8]) -> Option<Handle> {
+        self.key.read(presented)
+    }
+
+    // Of a gateway.
+
+    /// Opens the account of an IKE SA whose peer may resume it.
+    pub(crate) fn open(&mut self, sa: IkeSaId, account: Account) {
+        self.accounts.insert(sa, account);
+    }
+
+    /// Opens the account of a clone, with the use of its original so far.
+    pub(crate) fn share(&mut self, from: IkeSaId, to: IkeSaId, now: Instant) {
+        if let Some(original) = self.accounts.get(&from) {
+            let account = Account {
+                before: original.usage(now),
+                since: now,
+                handle: None,
+                ..original.clone()
+            };
+            self.accounts.insert(to, account);
+        }
+    }
+
+    /// Makes a ticket for an IKE SA with these keys, in place of an earlier one. Returns `None` if
+    /// the SA has no account, or the strategy leaves no time.
+    pub(crate) fn issue(
+        &mut self,
+        sa: IkeSaId,
+        keys: Keys,
+        strategy: &Strategy,
+        rng: &mut Rng,
+        today: UnixTime,
+        now: Instant,
+    ) -> Option<Issued> {
+        let account = self.accounts.get_mut(&sa)?;
+        let usage = account.usage(now);
+        strategy.admits(&usage, today).ok()?;
+        let ends = strategy.end(&usage);
+        let ends = account.ends.map_or(ends, |limit| limit.min(ends));
+        if ends <= today {
+            return None;
+        }
+        let lifetime = Duration::from_secs(ends.0.saturating_sub(today.0));
+        let handle = Handle::draw(rng);
+        let earlier = account.handle.replace(handle);
+        let in_advance = match strategy.counts_use() {
+            true => CHECKPOINT,
+            false => Duration::ZERO,
+        };
+        let entry = Entry {
+            identity: account.identity.clone(),
+            proof: account.proof,
+            chain: account.chain.clone(),
+            group: account.group,
+            keys,
+            usage: usage.and(in_advance),
+            ends,
+        };
+        let reference = self.key.issue(&handle);
+        if let Some(earlier) = earlier {
+            self.remove(earlier);
+        }
+        self.of_handles.insert(handle, sa);
+        if strategy.counts_use() && self.checkpoint_at.is_none() {
+            self.checkpoint_at = Some(now + CHECKPOINT);
+        }
+        self.submit(Operation::Add(Box::new(Kept { handle, entry })));
+        Some(Issued {
+            reference,
+            lifetime,
+        })
+    }
+
+    /// Returns the use of an entry's authentication so far, if its IKE SA is up.
+    pub(crate) fn usage(&self, handle: &Handle, now: Instant) -> Option<Usage> {
+        let sa = self.of_handles.get(handle)?;
+        Some(self.accounts.get(sa)?.usage(now))
+    }
+
+    /// Returns the time of the next checkpoint.
+    pub(crate) fn deadline(&self) -> Option<Deadline> {
+        let at = self.checkpoint_at?;
+        Some(Deadline {
+            at,
+            reason: "charge the sessions that peers may resume",
+        })
+    }
+
+    /// Charges all entries in advance, if that is due.
+    pub(crate) fn checkpoint(&mut self, now: Instant) {
+        if self.checkpoint_at.take_if(|at| *at <= now).is_none() {
+            return;
+        }
+        let charges = self.accounts.values().filter_map(|account| {
+            let usage = account.usage(now).and(CHECKPOINT);
+            Some(Operation::Charge(account.handle?, usage))
+        });
+        self.operations.extend(charges);
+        self.checkpoint_at = (!self.of_handles.is_empty()).then(|| now + CHECKPOINT);
+    }
+
+    /// Removes an entry.
+    fn remove(&mut self, handle: Handle) {
+        self.of_handles.remove(&handle);
+        self.submit(Operation::Remove(handle));
+    }
+
+    // Of a client.
+
+    /// Keeps a ticket, in place of an earlier one of the peer.
+    pub(crate) fn hold(&mut self, peer: PeerId, held: Held) {
+        self.held.insert(peer, held);
+    }
+
+    /// Removes and returns the ticket of a peer, unless it has ended: "a client MUST NOT reuse a
+    /// ticket" (RFC 5723 section 4.3.1).
+    pub(crate) fn present(&mut self, peer: PeerId, now: Instant) -> Option<Held> {
+        self.held.remove(&peer).filter(|held| now < held.ends)
+    }
+
+    /// Forgets the tickets of peers that `keeps` rejects.
+    pub(crate) fn retain(&mut self, keeps: impl Fn(PeerId) -> bool) {
+        self.held.retain(|peer, _| keeps(*peer));
+    }
+
+    // Of both.
+
+    /// Voids the tickets of an IKE SA, which is rekeyed: "When the IKE SA is rekeyed, the ticket is
+    /// invalidated" (section 6.2). Its account stays.
+    pub(crate) fn void(&mut self, sa: IkeSaId) {
+        let account = self.accounts.get_mut(&sa);
+        if let Some(handle) = account.and_then(|account| account.handle.take()) {
+            self.remove(handle);
+        }
+        self.held.retain(|_, held| held.of != sa);
+    }
+
+    /// Ends the tickets of an IKE SA that one end deletes: "when an IKE SA is deleted by the client
+    /// or the gateway, the client MUST delete its stored ticket" (section 6.2).
+    pub(crate) fn end(&mut self, sa: IkeSaId) {
+        self.void(sa);
+        self.accounts.remove(&sa);
+    }
+
+    /// Closes the account of an IKE SA that is down. Unless its tickets have ended, the session can
+    /// be resumed.
+    pub(crate) fn close(&mut self, sa: IkeSaId, now: Instant) {
+        if let Some(account) = self.accounts.remove(&sa) {
+            let usage = account.usage(now);
+            if let Some(handle) = account.handle {
+                self.of_handles.remove(&handle);
+                self.submit(Operation::Charge(handle, usage));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+impl Tickets {
+    /// Returns true if we hold a ticket of a peer.
+    pub(crate) fn holds(&self, peer: PeerId) -> bool {
+        self.held.contains_key(&peer)
+    }
+
+    /// Returns a copy of the ticket of a peer, as a thief would make it.
+    pub(crate) fn copy(&self, peer: PeerId) -> Option<Held> {
+        self.held.get(&peer).cloned()
+    }
+}
