@@ -47,6 +47,8 @@ pub mod peer;
 #[path = "../../pure/node/tests/insider/scene.rs"]
 pub mod scene;
 #[cfg(feature = "engines")]
+pub mod session;
+#[cfg(feature = "engines")]
 pub mod snoop;
 pub mod stream;
 #[path = "../../edge/os/src/virtio.rs"]
@@ -78,5 +80,6 @@ pub const ENGINES: &[Target] = &[
     ("mobile_agents", mobile_agents::run),
     ("packet", |octets| _ = packet::play(octets)),
     ("peer", |octets| _ = peer::play(octets)),
+    ("session", session::run),
     ("snoop", snoop::run),
 ];

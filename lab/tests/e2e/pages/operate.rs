@@ -86,6 +86,11 @@ fn pools_and_dns() -> Result<()> {
 }
 
 #[lab::test]
+fn reconnect() -> Result<()> {
+    follow("reconnect")
+}
+
+#[lab::test]
 fn road_warriors() -> Result<()> {
     follow("road-warriors")
 }

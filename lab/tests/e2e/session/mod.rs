@@ -16,6 +16,7 @@ mod refusal;
 mod rekey;
 mod renewal;
 mod resource;
+mod resume;
 mod revocation;
 mod round_trip;
 mod window;

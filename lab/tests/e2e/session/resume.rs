@@ -1,0 +1,202 @@
+//! Sessions that are resumed by a ticket (RFC 5723), seen on the wire.
+
+use anyhow::{Result, ensure};
+use lab::daemon::Daemon;
+use lab::pair::{self, DEADLINE, Pair, Tunnel};
+use lab::plain;
+use lab::wiretap::{Seen, Wiretap};
+use wire::ike::{ExchangeType, Header};
+
+const TICKET: &str = "resume = \"ticket\"";
+
+/// Starts both ends, and the tunnel.
+fn start(pair: &Pair, mobile: &str, gateway: &str) -> Result<Tunnel> {
+    start_with(pair, &plain::configs(mobile, gateway))
+}
+
+fn start_with(pair: &Pair, configs: &[String; 2]) -> Result<Tunnel> {
+    let tunnel = plain::start_with(pair, configs)?;
+    tunnel.up()?;
+    Ok(tunnel)
+}
+
+/// Cuts the wire until the mobile node has given the tunnel up, and has it come back. Returns the
+/// exchanges on the wire since.
+fn lose_and_return(pair: &Pair, mobile: &Daemon) -> Result<Vec<ExchangeType>> {
+    pair.between.run("ip link set wired down")?;
+    mobile.wait_until("status", DEADLINE, |status| !pair::is_up(status))?;
+    let tap = Wiretap::open(&pair.mobile)?;
+    pair.between.run("ip link set wired up")?;
+    mobile.strata_text("up office --wait")?;
+    Ok(exchanges(&tap.rest()?))
+}
+
+/// Returns the exchanges of the IKE messages among these packets.
+fn exchanges(seen: &[Seen]) -> Vec<ExchangeType> {
+    let ike = seen.iter().filter_map(Seen::ike);
+    let exchange = |message| Some(Header::peek(message).ok()?.exchange);
+    ike.filter_map(exchange).collect()
+}
+
+fn has_resumed(exchanges: &[ExchangeType]) -> bool {
+    exchanges.contains(&ExchangeType::IKE_SESSION_RESUME)
+        && !exchanges.contains(&ExchangeType::IKE_SA_INIT)
+}
+
+// Works: resume
+// Recovers: resume
+#[lab::test]
+fn a_tunnel_that_was_lost_comes_back_without_a_key_exchange() -> Result<()> {
+    let pair = Pair::new("resume")?;
+    let mut tunnel = start(&pair, TICKET, TICKET)?;
+    let exchanges = lose_and_return(&pair, &tunnel.mobile)?;
+    ensure!(has_resumed(&exchanges), "{exchanges:?}");
+    plain::carry(&pair)?;
+    for daemon in [&mut tunnel.mobile, &mut tunnel.gateway] {
+        let told = |log: &str| log.contains("session resumed by a ticket").then_some(());
+        daemon.process().wait_for("the log", DEADLINE, told)?;
+    }
+    Ok(())
+}
+
+/// Negative control of the test above, at each end.
+// Refuses: resume
+#[lab::test]
+fn without_tickets_at_both_ends_a_lost_tunnel_takes_a_full_exchange() -> Result<()> {
+    for [mobile, gateway] in [["", TICKET], [TICKET, ""]] {
+        let pair = Pair::new("resume")?;
+        let tunnel = start(&pair, mobile, gateway)?;
+        let exchanges = lose_and_return(&pair, &tunnel.mobile)?;
+        ensure!(
+            exchanges.contains(&ExchangeType::IKE_SA_INIT),
+            "{exchanges:?}"
+        );
+        ensure!(
+            !exchanges.contains(&ExchangeType::IKE_SESSION_RESUME),
+            "{exchanges:?}"
+        );
+        plain::carry(&pair)?;
+    }
+    Ok(())
+}
+
+/// Sessions in memory end with the gateway. The refusal costs a round trip.
+// Refuses: resume
+// Recovers: resume
+#[lab::test]
+fn a_gateway_that_has_forgotten_the_session_sets_the_tunnel_up_in_full() -> Result<()> {
+    let pair = Pair::new("resume")?;
+    let mut tunnel = start(&pair, TICKET, TICKET)?;
+    tunnel.gateway.process().crash()?;
+    tunnel
+        .mobile
+        .wait_until("status", DEADLINE, |status| !pair::is_up(status))?;
+    let tap = Wiretap::open(&pair.mobile)?;
+    tunnel.gateway.start_again()?;
+    tunnel.mobile.strata_text("up office --wait")?;
+    let exchanges = exchanges(&tap.rest()?);
+    ensure!(
+        exchanges.contains(&ExchangeType::IKE_SA_INIT),
+        "{exchanges:?}"
+    );
+    plain::carry(&pair)?;
+    let refused = |log: &str| log.contains("our ticket is not accepted").then_some(());
+    tunnel
+        .mobile
+        .process()
+        .wait_for("the log", DEADLINE, refused)
+}
+
+/// With a file, sessions survive the gateway. The mobile node is told of the lost IKE SA by the
+/// answer to its question.
+// Works: resume
+// Recovers: resume
+// Weakness: 180
+#[lab::test]
+fn a_gateway_that_was_killed_resumes_the_sessions_in_its_file() -> Result<()> {
+    let pair = Pair::new("resume")?;
+    let file = pair.gateway.directory().join("sessions.redb");
+    let [mobile, gateway] = plain::configs(TICKET, TICKET);
+    let gateway = format!("{gateway}\n[sessions]\nfile = \"{}\"\n", file.display());
+    let mut tunnel = start_with(&pair, &[mobile, gateway])?;
+    let listed = tunnel.gateway.strata("sessions")?;
+    let identity = &listed["sessions"]["sessions"][0]["identity"];
+    ensure!(identity == "alice@example.net", "{listed}");
+    let tap = Wiretap::open(&pair.mobile)?;
+    tunnel.gateway.process().crash()?;
+    tunnel.gateway.start_again()?;
+    let told = |log: &str| log.contains("session resumed by a ticket").then_some(());
+    tunnel
+        .mobile
+        .process()
+        .wait_for("the session", DEADLINE, told)?;
+    plain::carry(&pair)?;
+    let exchanges = exchanges(&tap.rest()?);
+    ensure!(has_resumed(&exchanges), "{exchanges:?}");
+    // The ticket that was used is not good again, and another one is.
+    let listed = tunnel.gateway.strata("sessions")?;
+    let listed = listed["sessions"]["sessions"].as_array();
+    ensure!(listed.is_some_and(|listed| listed.len() == 1), "{listed:?}");
+    Ok(())
+}
+
+// Works: resume
+// Refuses: resume
+#[lab::test]
+fn an_operator_ends_sessions_and_tunnels_stay_up() -> Result<()> {
+    let pair = Pair::new("resume")?;
+    let tunnel = start(&pair, TICKET, TICKET)?;
+    let shown = tunnel.gateway.strata_text("sessions")?;
+    ensure!(shown.starts_with("alice@example.net"), "{shown}");
+    tunnel
+        .gateway
+        .refuses("sessions --end nobody", "name one of: alice")?;
+    let left = tunnel.gateway.strata_text("sessions --end alice")?;
+    ensure!(left.contains("no session can be resumed"), "{left}");
+    plain::carry(&pair)?;
+    let exchanges = lose_and_return(&pair, &tunnel.mobile)?;
+    ensure!(
+        exchanges.contains(&ExchangeType::IKE_SA_INIT),
+        "{exchanges:?}"
+    );
+    Ok(())
+}
+
+/// A tunnel that one end closes has nothing left to resume.
+// Refuses: resume
+#[lab::test]
+fn a_tunnel_that_was_closed_takes_a_full_exchange() -> Result<()> {
+    let pair = Pair::new("resume")?;
+    let tunnel = start(&pair, TICKET, TICKET)?;
+    tunnel.mobile.strata_text("down office")?;
+    tunnel
+        .gateway
+        .wait_until("status", DEADLINE, pair::is_down)?;
+    let tap = Wiretap::open(&pair.mobile)?;
+    tunnel.up()?;
+    let exchanges = exchanges(&tap.rest()?);
+    ensure!(
+        exchanges.first() == Some(&ExchangeType::IKE_SA_INIT),
+        "{exchanges:?}"
+    );
+    Ok(())
+}
+
+/// A value that is too small is told with its place.
+// Refuses: resume
+#[lab::test]
+fn an_operator_is_told_of_a_lifetime_that_is_too_short() -> Result<()> {
+    let pair = Pair::new("resume")?;
+    let [_, gateway] = plain::configs(TICKET, TICKET);
+    pair.gateway.secret("tunnel.psk", pair::TUNNEL_KEY)?;
+    pair.gateway.secret("node.psk", pair::NODE_KEY)?;
+    let short = format!("{gateway}\n[sessions]\nclocked = \"1s\"\n");
+    let refused = pair.gateway.stratad(&short).err();
+    let why = refused.map(|error| format!("{error:#}"));
+    ensure!(
+        why.as_ref()
+            .is_some_and(|why| why.contains("sessions.clocked")),
+        "{why:?}"
+    );
+    Ok(())
+}
