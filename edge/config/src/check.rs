@@ -16,6 +16,7 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
     unique_parties(config, root);
     provable_parties(config, root);
     known_pools(config, root);
+    own_files(config, root);
     own_addresses(config, root);
     mobile_addresses(config, root);
     mobile_device(config, root);
@@ -57,6 +58,18 @@ fn idle_neighbours(config: &Config, root: &Value<'_>) {
         table.fault::<()>(
             "without [divert], this node cannot use the keys of a neighbour",
             "add [divert] with `wired` and `wireless`, or remove the table; nodes that a tunnel licenses are [licensed.NAME]",
+        );
+    }
+}
+
+/// Refuses one file for leases and sessions.
+fn own_files(config: &Config, root: &Value<'_>) {
+    if let Some(value) = root.at(&["sessions", "file"])
+        && config.sessions.file.as_ref() == Some(&config.store)
+    {
+        value.fault::<()>(
+            "this file keeps the leases of pools (`file` in [store])",
+            "name another file, such as \"/var/lib/strata/sessions.redb\"",
         );
     }
 }

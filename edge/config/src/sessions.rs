@@ -11,8 +11,8 @@ pub struct Sessions {
     /// `established`: longest time for which tunnels were up since, 60 s to 30 days. Default no
     /// limit.
     pub established: Option<Duration>,
-    /// `file`: the file that keeps sessions across restarts. Default none: they end with the
-    /// daemon.
+    /// `file`: the file that keeps sessions if the daemon is killed. Default none: they end with
+    /// it.
     pub file: Option<PathBuf>,
 }
 

@@ -18,8 +18,8 @@ pub struct Session {
     pub identity: String,
     /// Seconds since the peer's last full exchange.
     pub age_seconds: u64,
-    /// Seconds for which its tunnels were up since. Where that is limited, the next ten minutes are
-    /// included in advance.
+    /// Seconds for which its tunnels were up since. Of a daemon that was killed, the last tunnel
+    /// counts with nothing, or, where this time is limited, with up to ten minutes too much.
     pub established_seconds: u64,
     /// Seconds for which the session can still be resumed.
     pub left_seconds: u64,

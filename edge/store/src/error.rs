@@ -10,32 +10,41 @@ use std::path::{Path, PathBuf};
 pub enum Error {
     /// Another process has the file open.
     #[error(
-        "{} is in use by another stratad, in another network namespace: give each its own `file` in [store]",
-        file.display()
+        "{} is in use by another stratad, in another network namespace: give each its own `file` in [{}]",
+        file.display(),
+        content.table()
     )]
     InUse {
         /// Path of the file.
         file: PathBuf,
+        /// What is in the file.
+        content: Content,
     },
     /// Another release wrote the file.
     #[error(
-        "{} has format {found}, and this stratad supports {VERSION}: start the release that wrote it, or move the file away (all leases are then lost)",
-        file.display()
+        "{} has format {found}, and this stratad supports {VERSION}: start the release that wrote it, or move the file away (all {} are then lost)",
+        file.display(),
+        content.noun()
     )]
     OtherVersion {
         /// Path of the file.
         file: PathBuf,
+        /// What is in the file.
+        content: Content,
         /// Format version of the file.
         found: u64,
     },
     /// The file is damaged or not a store.
     #[error(
-        "{} is damaged or not a store ({why}): move it away to start with a new file without leases",
-        file.display()
+        "{} is damaged or not a store ({why}): move it away to start with a new file without {}",
+        file.display(),
+        content.noun()
     )]
     Damaged {
         /// Path of the file.
         file: PathBuf,
+        /// What is in the file.
+        content: Content,
         /// The contradiction that was found.
         why: String,
     },
@@ -45,9 +54,27 @@ pub enum Error {
         /// Path of the file.
         file: PathBuf,
     },
+    /// The key of a file of sessions is gone.
+    #[error(
+        "{} cannot be read without {}, which is missing: restore the key, or move the file away (all sessions are then lost)",
+        file.display(),
+        key.display()
+    )]
+    KeyLost {
+        /// Path of the file.
+        file: PathBuf,
+        /// Path of its key.
+        key: PathBuf,
+    },
     /// A system call failed.
-    #[error("{doing} {} failed: {source}; set `file` in [store] to use another path", file.display())]
+    #[error(
+        "{doing} {} failed: {source}; set `file` in [{}] to use another path",
+        file.display(),
+        content.table()
+    )]
     Os {
+        /// What is in the file.
+        content: Content,
         /// The attempted operation.
         doing: &'static str,
         /// Path of the file.
@@ -57,15 +84,46 @@ pub enum Error {
     },
 }
 
+/// What a file keeps.
+#[derive(Clone, Copy, Debug)]
+pub enum Content {
+    /// Leases of addresses.
+    Leases,
+    /// Sessions that peers may resume.
+    Sessions,
+}
+
+impl Content {
+    /// Returns the table of the configuration that names the file.
+    const fn table(self) -> &'static str {
+        match self {
+            Self::Leases => "store",
+            Self::Sessions => "sessions",
+        }
+    }
+
+    const fn noun(self) -> &'static str {
+        match self {
+            Self::Leases => "leases",
+            Self::Sessions => "sessions",
+        }
+    }
+}
+
 /// An operation and its file, for error messages.
 pub(crate) struct Doing<'a> {
     doing: &'static str,
     file: &'a Path,
+    content: Content,
 }
 
 impl<'a> Doing<'a> {
-    pub(crate) const fn new(doing: &'static str, file: &'a Path) -> Self {
-        Self { doing, file }
+    pub(crate) const fn new(doing: &'static str, file: &'a Path, content: Content) -> Self {
+        Self {
+            doing,
+            file,
+            content,
+        }
     }
 
     pub(crate) fn io(&self, source: io::Error) -> Error {
@@ -74,6 +132,7 @@ impl<'a> Doing<'a> {
                 self.damaged(source.to_string())
             }
             _ => Error::Os {
+                content: self.content,
                 doing: self.doing,
                 file: self.file.into(),
                 source,
@@ -85,6 +144,7 @@ impl<'a> Doing<'a> {
         match source {
             DatabaseError::DatabaseAlreadyOpen => Error::InUse {
                 file: self.file.into(),
+                content: self.content,
             },
             DatabaseError::Storage(StorageError::Io(source)) => self.io(source),
             other => self.damaged(other.to_string()),
@@ -101,7 +161,16 @@ impl<'a> Doing<'a> {
     pub(crate) fn damaged(&self, why: String) -> Error {
         Error::Damaged {
             file: self.file.into(),
+            content: self.content,
             why,
+        }
+    }
+
+    pub(crate) fn of_version(&self, found: u64) -> Error {
+        Error::OtherVersion {
+            file: self.file.into(),
+            content: self.content,
+            found,
         }
     }
 }

@@ -9,7 +9,7 @@ mod error;
 mod record;
 mod sessions;
 
-pub use error::Error;
+pub use error::{Content, Error};
 pub use sessions::{Listed, Reader, Sessions};
 
 use error::Doing;
@@ -40,7 +40,7 @@ impl Store {
     /// Opens the file and reads every lease in it. Creates the file and its folder if they are
     /// missing.
     pub fn open(file: &Path) -> Result<(Self, Vec<Lease>), Error> {
-        let failed = Doing::new("opening", file);
+        let failed = Doing::new("opening", file, Content::Leases);
         if let Some(folder) = file.parent().filter(|folder| !folder.is_dir()) {
             make_folder(folder).map_err(|source| failed.io(source))?;
         }
@@ -57,7 +57,7 @@ impl Store {
     /// Opens the database and checks it as a whole, so a damaged file is detected at start and not
     /// when a peer needs an address.
     fn read(file: &Path, opened: File) -> Result<(Self, Vec<Lease>), Error> {
-        let failed = Doing::new("opening", file);
+        let failed = Doing::new("opening", file, Content::Leases);
         let database = Builder::new().set_cache_size(CACHE).create_file(opened);
         let mut database = database.map_err(|source| failed.database(source))?;
         let whole = database.check_integrity();
@@ -72,7 +72,7 @@ impl Store {
     }
 
     fn leases(&self) -> Result<Vec<Lease>, Error> {
-        let failed = Doing::new("reading", &self.file);
+        let failed = Doing::new("reading", &self.file, Content::Leases);
         let read = || -> Result<Vec<_>, redb::Error> {
             let table = self.database.begin_read()?.open_table(LEASES)?;
             let entries = table.iter()?.map(|entry| {
@@ -105,7 +105,7 @@ impl Store {
             drop(table);
             Ok(transaction.commit()?)
         };
-        write().map_err(|source| Doing::new("writing", &self.file).storage(source))
+        write().map_err(|source| Doing::new("writing", &self.file, Content::Leases).storage(source))
     }
 
     /// Writes our version into a new file, and checks the version of any other.
@@ -122,13 +122,10 @@ impl Store {
             transaction.commit()?;
             Ok(found.unwrap_or(VERSION))
         };
-        let failed = Doing::new("opening", &self.file);
+        let failed = Doing::new("opening", &self.file, Content::Leases);
         match establish().map_err(|source| failed.storage(source))? {
             VERSION => Ok(()),
-            found => Err(Error::OtherVersion {
-                file: self.file.clone(),
-                found,
-            }),
+            found => Err(failed.of_version(found)),
         }
     }
 }
@@ -140,7 +137,8 @@ fn make_folder(folder: &Path) -> std::io::Result<()> {
 /// Refuses a file to which group or others have access.
 fn check_private(opened: &File, file: &Path) -> Result<(), Error> {
     let metadata = opened.metadata();
-    let metadata = metadata.map_err(|source| Doing::new("opening", file).io(source))?;
+    let metadata =
+        metadata.map_err(|source| Doing::new("opening", file, Content::Leases).io(source))?;
     match metadata.permissions().mode() & 0o077 {
         0 => Ok(()),
         _ => Err(Error::ReadByOthers { file: file.into() }),

@@ -4,7 +4,7 @@
 //! the first one opens nothing. A batch of operations is one transaction. Its outcomes are known
 //! once it is on disk: an entry that is taken stays so, whatever happens to process and machine.
 
-use crate::error::{Doing, Error};
+use crate::error::{Content, Doing, Error};
 use crate::open_private;
 use crypto::{Rng, Secret, UnixTime};
 use model::Identity;
@@ -68,10 +68,11 @@ impl Sessions {
     /// Opens the file and its key, or creates them. `seed` is fresh randomness. Also returns the
     /// key of the references that name the entries.
     pub fn open(file: &Path, most: u64, seed: [u8; 32]) -> Result<(Self, ReferenceKey), Error> {
-        let failed = Doing::new("opening", file);
+        let failed = Doing::new("opening", file, Content::Sessions);
         let mut rng = Rng::from_seed(seed);
         let key = open_key(file, &mut rng)?;
         let opened = open_private(file).map_err(|source| failed.io(source))?;
+        crate::check_private(&opened, file)?;
         let read = AssertUnwindSafe(|| {
             let database = Builder::new().set_cache_size(CACHE).create_file(opened);
             let mut database = database.map_err(|source| failed.database(source))?;
@@ -96,21 +97,37 @@ impl Sessions {
     }
 
     /// Carries out operations in one transaction, and returns their outcomes. In case of an error,
-    /// none of them is known to have taken effect.
+    /// none of them is known to have taken effect. Where all of them are reads, nothing is written:
+    /// who presents a ticket again and again costs no disk time.
     pub fn perform(
         &mut self,
         operations: &[Operation],
         now: UnixTime,
     ) -> Result<Vec<Outcome>, Error> {
+        let reads = operations.iter().map(|operation| match operation {
+            Operation::Read(id, handle) => Some((*id, handle)),
+            _ => None,
+        });
+        let reads: Option<Vec<_>> = reads.collect();
         let (most, sealer) = (self.most, &mut self.sealer);
         let database = &self.database;
-        let mut write = || -> Result<Vec<Outcome>, redb::Error> {
+        let perform = AssertUnwindSafe(|| -> Result<Vec<Outcome>, redb::Error> {
+            if let Some(reads) = reads {
+                let entries = database.begin_read()?.open_table(ENTRIES)?;
+                let read =
+                    |(id, handle)| Ok(Outcome::Read(id, read(&entries, handle, sealer, now)?));
+                return reads.into_iter().map(read).collect();
+            }
             let transaction = database.begin_write()?;
             let outcomes = perform(&transaction, operations, most, sealer, now)?;
             transaction.commit()?;
             Ok(outcomes)
-        };
-        write().map_err(|source| Doing::new("writing", &self.file).storage(source))
+        });
+        let failed = Doing::new("writing", &self.file, Content::Sessions);
+        match catch_unwind(perform) {
+            Ok(performed) => performed.map_err(|source| failed.storage(source)),
+            Err(_) => Err(failed.damaged("its content is inconsistent".to_owned())),
+        }
     }
 
     /// Returns a reader of the file, for another thread.
@@ -124,26 +141,25 @@ impl Sessions {
     }
 
     fn establish_version(&self) -> Result<(), Error> {
-        let establish = || -> Result<u64, redb::Error> {
+        let establish = || -> Result<Option<u64>, redb::Error> {
             let transaction = self.database.begin_write()?;
+            let is_new = transaction.list_tables()?.next().is_none();
             let mut format = transaction.open_table(FORMAT)?;
             let found = format.get("sessions")?.map(|version| version.value());
-            if found.is_none() {
+            if is_new {
                 format.insert("sessions", VERSION)?;
                 transaction.open_table(ENTRIES)?;
                 transaction.open_table(ENDS)?;
             }
             drop(format);
             transaction.commit()?;
-            Ok(found.unwrap_or(VERSION))
+            Ok(found.or(is_new.then_some(VERSION)))
         };
-        let failed = Doing::new("opening", &self.file);
+        let failed = Doing::new("opening", &self.file, Content::Sessions);
         match establish().map_err(|source| failed.storage(source))? {
-            VERSION => Ok(()),
-            found => Err(Error::OtherVersion {
-                file: self.file.clone(),
-                found,
-            }),
+            Some(VERSION) => Ok(()),
+            Some(found) => Err(failed.of_version(found)),
+            None => Err(failed.damaged("it has something else".to_owned())),
         }
     }
 }
@@ -169,7 +185,8 @@ impl Reader {
             }
             Ok(listed)
         };
-        read().map_err(|source| Doing::new("reading", &self.file).storage(source))
+        let failed = Doing::new("reading", &self.file, Content::Sessions);
+        read().map_err(|source| failed.storage(source))
     }
 }
 
@@ -190,19 +207,19 @@ fn perform(
                 let (handle, entry) = (&kept.handle, &kept.entry);
                 add(&mut entries, &mut ends, handle, entry, sealer)?;
             }
-            Operation::Read(ticket, handle) => {
-                let entry = read(&entries, handle, sealer)?;
-                let entry = entry.filter(|entry| now < entry.ends).map(Box::new);
-                outcomes.push(Outcome::Read(*ticket, entry));
+            Operation::Read(id, handle) => {
+                outcomes.push(Outcome::Read(*id, read(&entries, handle, sealer, now)?));
             }
-            Operation::Take(ticket, handle) => {
+            Operation::Take(id, handle) => {
                 let end = remove(&mut entries, &mut ends, handle)?;
-                outcomes.push(Outcome::Taken(*ticket, end.is_some_and(|end| now < end)));
+                outcomes.push(Outcome::Taken(*id, end.is_some_and(|end| now < end)));
             }
-            Operation::Charge(handle, usage) => {
-                if let Some(mut entry) = read(&entries, handle, sealer)? {
-                    entry.usage = *usage;
-                    add(&mut entries, &mut ends, handle, &entry, sealer)?;
+            Operation::Charge(charges) => {
+                for (handle, usage) in charges {
+                    if let Some(mut entry) = read(&entries, handle, sealer, now)? {
+                        entry.usage = *usage;
+                        add(&mut entries, &mut ends, handle, &entry, sealer)?;
+                    }
                 }
             }
             Operation::Remove(handle) => drop(remove(&mut entries, &mut ends, handle)?),
@@ -228,17 +245,19 @@ fn add(
     Ok(())
 }
 
-/// Returns the entry, if the store has it and its key opens it.
+/// Returns the entry, if the store has it, its key opens it, and it has not ended.
 fn read(
-    entries: &Entries<'_>,
+    entries: &impl ReadableTable<[u8; 16], (u64, &'static [u8])>,
     handle: &Handle,
     sealer: &Sealer,
-) -> Result<Option<Entry>, redb::Error> {
+    now: UnixTime,
+) -> Result<Option<Box<Entry>>, redb::Error> {
     let stored = entries.get(handle.octets())?;
-    Ok(stored.and_then(|stored| {
+    let entry = stored.and_then(|stored| {
         let (_, sealed) = stored.value();
         sealer.open(handle, sealed).ok()
-    }))
+    });
+    Ok(entry.filter(|entry| now < entry.ends).map(Box::new))
 }
 
 /// Removes an entry, and returns its end.
@@ -306,23 +325,28 @@ fn open_key(file: &Path, rng: &mut Rng) -> Result<StoreKey, Error> {
     let mut name = file.as_os_str().to_owned();
     name.push(".key");
     let name = PathBuf::from(name);
-    let failed = Doing::new("opening", &name);
+    let failed = Doing::new("opening", &name, Content::Sessions);
     if let Some(folder) = file.parent().filter(|folder| !folder.is_dir()) {
         crate::make_folder(folder).map_err(|source| failed.io(source))?;
     }
     let mut opened = open_private(&name).map_err(|source| failed.io(source))?;
     crate::check_private(&opened, &name)?;
-    let mut secret = Vec::new();
-    let read = opened.read_to_end(&mut secret);
+    // A vector that grows leaves copies of the secret behind.
+    let mut secret = Vec::with_capacity(2 * StoreKey::LEN);
+    let most = 2 * StoreKey::LEN as u64;
+    let read = Read::by_ref(&mut opened)
+        .take(most)
+        .read_to_end(&mut secret);
     read.map_err(|source| failed.io(source))?;
     if secret.is_empty() {
+        let length = fs::metadata(file).map_or(0, |metadata| metadata.len());
+        if length > 0 {
+            let (file, key) = (file.to_owned(), name);
+            return Err(Error::KeyLost { file, key });
+        }
         secret = rng.array::<{ StoreKey::LEN }>().to_vec();
         let written = opened.write_all(&secret).and_then(|()| opened.sync_all());
         written.map_err(|source| failed.io(source))?;
-        // Entries of another key cannot be opened.
-        if file.exists() {
-            fs::remove_file(file).map_err(|source| failed.io(source))?;
-        }
     }
     let key = StoreKey::new(Secret::new(secret));
     key.ok_or_else(|| failed.damaged(format!("it does not have {} octets", StoreKey::LEN)))

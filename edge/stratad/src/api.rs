@@ -17,7 +17,7 @@ use model::{Deadline, Instant};
 use node::{CannotMove, CannotReauthenticate, CannotRedirect, CannotRekey};
 use node::{NoLevel, Node, NotRepeated, NotSent, Rekey, UnknownChild};
 use os::crash;
-use resumption::{Operation, Store};
+use resumption::{Handle, Store};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
@@ -143,6 +143,38 @@ impl Api {
         self.answer_waiting(parts.node, now);
     }
 
+    /// Ends sessions that peers may resume, and lists the others.
+    fn sessions(
+        &self,
+        end: Option<&str>,
+        end_all: bool,
+        node: &mut Node,
+        sessions: &mut Sessions,
+        now: Instant,
+    ) -> Response {
+        let today = config::today();
+        if (end.is_some() || end_all) && node.end_sessions(end).is_err() {
+            return Response::Error(unknown(end.unwrap_or_default(), node));
+        }
+        while let Some(operation) = node.poll_store() {
+            sessions.submit(operation, today);
+        }
+        let ended = end.and_then(|end| node.peer_named(end));
+        let ended = ended.map(|peer| peer.identity.to_string());
+        let up = |handle: &Handle| node.session_usage(handle, now);
+        match sessions.list(&self.view.strategy(), up, today) {
+            Ok(mut sessions) => {
+                // A file may not have been written yet.
+                sessions.retain(|session| !end_all && Some(&session.identity) != ended.as_ref());
+                Response::Sessions(control::Sessions { sessions })
+            }
+            Err(error) => Response::Error(Failure::new(
+                error.to_string(),
+                "correct that, then restart stratad",
+            )),
+        }
+    }
+
     /// Answers waiting clients whose peers are up or have failed, or whose time is over.
     pub fn answer_waiting(&mut self, node: &Node, now: Instant) {
         let (done, open) = std::mem::take(&mut self.waiting)
@@ -255,7 +287,9 @@ impl Api {
             Request::Zones => Response::Zones(view::zones(node, now)),
             Request::Flows => Response::Flows(view::flows(node)),
             Request::Leases => Response::Leases(view::leases(&self.view, node)),
-            Request::Sessions { end, end_all } => end_sessions(end, end_all, node, sessions),
+            Request::Sessions { end, end_all } => {
+                self.sessions(end.as_deref(), end_all, node, sessions, now)
+            }
             Request::Explain { peer } => match explain(&self.view, node, &peer, now) {
                 Some(explained) => Response::Explain(explained),
                 None => Response::Error(unknown(&peer, node)),
@@ -560,38 +594,6 @@ fn unknown(name: &str, node: &Node) -> Failure {
     let fix = format!("name one of: {}", known.join(", "));
     let name = name.escape_debug();
     Failure::new(format!("the configuration has no peer named {name}"), fix)
-}
-
-/// Ends sessions that peers may resume, and lists the others.
-fn end_sessions(
-    end: Option<String>,
-    end_all: bool,
-    node: &Node,
-    sessions: &mut Sessions,
-) -> Response {
-    let today = config::today();
-    let whom = match end {
-        None => None,
-        Some(peer) => match node.peer_named(&peer) {
-            Some(peer) => Some(peer.identity),
-            None => return Response::Error(unknown(&peer, node)),
-        },
-    };
-    if end_all || whom.is_some() {
-        sessions.submit(Operation::Revoke(whom.clone()), today);
-    }
-    let whom = whom.map(|whom| whom.to_string());
-    match sessions.list(today) {
-        Ok(mut sessions) => {
-            // A file may not have been written yet.
-            sessions.retain(|session| !end_all && Some(&session.identity) != whom.as_ref());
-            Response::Sessions(control::Sessions { sessions })
-        }
-        Err(error) => Response::Error(Failure::new(
-            error.to_string(),
-            "correct that, then restart stratad",
-        )),
-    }
 }
 
 fn keylog(directory: Option<PathBuf>, node: &mut Node, keys: &mut Keys) -> Response {

@@ -8,6 +8,7 @@ use config::{Config, Mobility, Peer, Places, Routing};
 use control::{PeerKind, Role, Routes, RoutesReason, Trouble};
 use crypto::{Certificate, RevocationList};
 use model::Instant;
+use resumption::Strategy;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -41,6 +42,11 @@ pub struct ConfigView {
 }
 
 impl ConfigView {
+    /// Returns how long peers may resume their sessions.
+    pub fn strategy(&self) -> Strategy {
+        setup::strategy(&self.config)
+    }
+
     /// Collects the facts of a daemon that starts now.
     pub fn new(config: &Arc<Config>, now: Instant) -> Self {
         let roles = [

@@ -1,26 +1,32 @@
 //! The store of the sessions that peers may resume: in memory, or in a file.
 //!
 //! A write to a file waits for the disk, so a thread does it, and takes all operations together
-//! that have queued meanwhile. The daemon never waits for it: the node gives up an operation
-//! without an outcome after half a second, and the peer then sets its tunnel up in full.
+//! that have queued meanwhile. Tunnels never wait for it: the node waits half a second for an
+//! entry, and the peer then sets its tunnel up in full. An operation that fails has the outcome
+//! that there is no such session.
 
 use anyhow::{Context, Result};
 use config::Config;
 use crypto::UnixTime;
 use model::Identity;
 use os::{Waker, entropy};
-use resumption::{Handle, Memory, Operation, Outcome, ReferenceKey, Store, Usage};
+use resumption::{Handle, Memory, Operation, Outcome, ReferenceKey, Store, Strategy, Usage};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, Builder, JoinHandle};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
-/// Most sessions, of about 300 octets each in memory and 200 in a file.
+/// Most sessions. Each takes about 300 octets in memory or 200 in a file, and its certificates.
 const MOST: u32 = 100_000;
 
-/// Most queued operations that a peer waits for, or that add an entry. Further ones are dropped, so
-/// that a disk that stands still costs no memory. Operations that end a session are never dropped.
+/// Most queued operations that a peer waits for, or that add an entry. Further ones fail. Of those
+/// that end a session, twice as many are queued. If there are still more, they end all sessions
+/// instead: a disk that stands still costs neither memory nor the end of a session.
 const QUEUED: usize = 4096;
+
+/// Time until a write that failed is tried again.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// The store.
 pub enum Sessions {
@@ -33,13 +39,19 @@ pub enum Sessions {
 /// The thread that writes the file.
 pub struct Thread {
     queue: Arc<Queue>,
-    results: Receiver<Result<Vec<Outcome>, store::Error>>,
+    results: Receiver<Batch>,
     outcomes: VecDeque<Outcome>,
     /// The result of the last write, until it is reported.
     written: Option<Result<(), store::Error>>,
     waker: Arc<Waker>,
     reader: store::Reader,
     handle: Option<JoinHandle<()>>,
+}
+
+/// The result of a batch of operations, with their outcomes.
+struct Batch {
+    outcomes: Vec<Outcome>,
+    written: Result<(), store::Error>,
 }
 
 /// Operations on their way to the thread.
@@ -58,6 +70,39 @@ struct Waiting {
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds an operation, or returns its outcome if there is no room.
+    fn add(&self, operation: Operation) -> Option<Outcome> {
+        let mut waiting = self.lock();
+        let is_full = waiting.operations.len() >= QUEUED;
+        if is_full && !is_end(&operation) {
+            return failed(&operation);
+        }
+        if waiting.operations.len() >= 2 * QUEUED {
+            waiting.operations = vec![Operation::Revoke(None)];
+        } else {
+            waiting.operations.push(operation);
+        }
+        self.changed.notify_one();
+        None
+    }
+
+    /// Puts operations back that failed and have to be tried again.
+    fn put_back(&self, operations: Vec<Operation>) {
+        let mut waiting = self.lock();
+        let later = std::mem::replace(&mut waiting.operations, operations);
+        waiting.operations.extend(later);
+    }
+
+    /// Waits before another try. Returns true if there is none, as the daemon ends: what could not
+    /// be written is lost, and the operator was told.
+    fn waits_or_ends(&self) -> bool {
+        let waiting = self.lock();
+        let woken = self
+            .changed
+            .wait_timeout_while(waiting, PAUSE, |waiting| !waiting.ends);
+        woken.unwrap_or_else(PoisonError::into_inner).0.ends
     }
 
     /// Waits for operations. `None`: there are no more to come.
@@ -93,15 +138,22 @@ impl Sessions {
         }
     }
 
-    /// Returns all sessions that have not ended, sorted by identity.
-    pub fn list(&self, now: UnixTime) -> Result<Vec<control::Session>, store::Error> {
+    /// Returns all sessions that may be resumed, sorted by identity. `up` knows the use of those
+    /// whose tunnels are up.
+    pub fn list(
+        &self,
+        strategy: &Strategy,
+        up: impl Fn(&Handle) -> Option<Usage>,
+        now: UnixTime,
+    ) -> Result<Vec<control::Session>, store::Error> {
         let session = |handle: &Handle, identity: &Identity, usage: &Usage, ends: UnixTime| {
+            let usage = up(handle).unwrap_or(*usage);
             control::Session {
                 name: handle.to_string(),
                 identity: identity.to_string(),
                 age_seconds: now.0.saturating_sub(usage.since.0),
                 established_seconds: usage.established.as_secs(),
-                left_seconds: ends.0.saturating_sub(now.0),
+                left_seconds: strategy.left(&usage, ends, now).as_secs(),
             }
         };
         let mut sessions: Vec<_> = match self {
@@ -171,30 +223,32 @@ impl Thread {
     }
 
     fn submit(&mut self, operation: Operation) {
-        let mut waiting = self.queue.lock();
-        let is_optional = matches!(
-            operation,
-            Operation::Add(_) | Operation::Read(..) | Operation::Take(..) | Operation::Charge(..)
-        );
-        if is_optional && waiting.operations.len() >= QUEUED {
-            return;
-        }
-        waiting.operations.push(operation);
-        self.queue.changed.notify_one();
+        self.outcomes.extend(self.queue.add(operation));
     }
 
     fn poll(&mut self) -> Option<Outcome> {
         self.waker.heard();
-        while let Ok(result) = self.results.try_recv() {
-            match result {
-                Ok(outcomes) => {
-                    self.outcomes.extend(outcomes);
-                    self.written = Some(Ok(()));
-                }
-                Err(why) => self.written = Some(Err(why)),
-            }
+        while let Ok(batch) = self.results.try_recv() {
+            self.outcomes.extend(batch.outcomes);
+            self.written = Some(batch.written);
         }
         self.outcomes.pop_front()
+    }
+}
+
+/// Returns true if an operation ends sessions. It is tried again until it succeeds.
+const fn is_end(operation: &Operation) -> bool {
+    matches!(operation, Operation::Remove(_) | Operation::Revoke(_))
+}
+
+/// Returns the outcome of an operation that failed, if it has one.
+const fn failed(operation: &Operation) -> Option<Outcome> {
+    match operation {
+        Operation::Read(id, _) => Some(Outcome::Read(*id, None)),
+        Operation::Take(id, _) => Some(Outcome::Taken(*id, false)),
+        Operation::Add(_) | Operation::Charge(_) | Operation::Remove(_) | Operation::Revoke(_) => {
+            None
+        }
     }
 }
 
@@ -210,35 +264,78 @@ impl Drop for Thread {
     }
 }
 
-fn work(
-    sessions: &mut store::Sessions,
-    queue: &Queue,
-    results: &Sender<Result<Vec<Outcome>, store::Error>>,
-    waker: &Waker,
-) {
+fn work(sessions: &mut store::Sessions, queue: &Queue, results: &Sender<Batch>, waker: &Waker) {
     while let Some(operations) = queue.take() {
-        let result = sessions.perform(&operations, config::today());
-        if result.is_err() {
-            // Sessions that are to end have to be tried again.
-            let ends = |operation: &Operation| {
-                matches!(operation, Operation::Remove(_) | Operation::Revoke(_))
-            };
-            let mut waiting = queue.lock();
-            let again = operations.into_iter().filter(ends);
-            let again: Vec<_> = again.take(QUEUED).collect();
-            let later = std::mem::replace(&mut waiting.operations, again);
-            waiting.operations.extend(later);
-            let is_over = waiting.ends;
-            drop(waiting);
-            let _ = results.send(result);
-            waker.wake();
-            if is_over {
-                return;
+        let batch = match sessions.perform(&operations, config::today()) {
+            Ok(outcomes) => Batch {
+                outcomes,
+                written: Ok(()),
+            },
+            Err(why) => {
+                let outcomes = operations.iter().filter_map(failed).collect();
+                queue.put_back(operations.into_iter().filter(is_end).collect());
+                Batch {
+                    outcomes,
+                    written: Err(why),
+                }
             }
-            thread::sleep(std::time::Duration::from_millis(200));
-            continue;
-        }
-        let _ = results.send(result);
+        };
+        let has_failed = batch.written.is_err();
+        let _ = results.send(batch);
         waker.wake();
+        if has_failed && queue.waits_or_ends() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use resumption::OperationId;
+
+    fn handle(number: usize) -> Handle {
+        let mut octets = [0; 16];
+        octets[..8].copy_from_slice(&number.to_be_bytes());
+        Handle::from(octets)
+    }
+
+    fn read(number: usize) -> Operation {
+        Operation::Read(OperationId(number as u64), handle(number))
+    }
+
+    /// While the disk stands still, nobody waits for more than it will do.
+    // Weakness: 184
+    #[test]
+    fn what_has_no_room_in_the_queue_has_an_outcome_at_once() {
+        let queue = Queue::default();
+        assert!((0..QUEUED).all(|number| queue.add(read(number)).is_none()));
+        let id = OperationId(QUEUED as u64);
+        assert_eq!(queue.add(read(QUEUED)), Some(Outcome::Read(id, None)));
+        let take = Operation::Take(id, handle(1));
+        assert_eq!(queue.add(take), Some(Outcome::Taken(id, false)));
+        assert_eq!(queue.take().unwrap().len(), QUEUED);
+        assert_eq!(queue.add(read(1)), None);
+    }
+
+    /// No end of a session is lost, and the queue does not grow.
+    // Weakness: 184
+    #[test]
+    fn too_many_ends_of_sessions_end_all_of_them() {
+        let queue = Queue::default();
+        let ends = |count| (0..count).for_each(|n| drop(queue.add(Operation::Remove(handle(n)))));
+        ends(2 * QUEUED);
+        assert_eq!(queue.lock().operations.len(), 2 * QUEUED);
+        ends(2);
+        let expected = [Operation::Revoke(None), Operation::Remove(handle(1))];
+        assert_eq!(queue.take().unwrap(), expected);
+    }
+
+    #[test]
+    fn ends_that_failed_are_tried_before_what_came_later() {
+        let queue = Queue::default();
+        assert_eq!(queue.add(read(2)), None);
+        queue.put_back(vec![Operation::Revoke(None)]);
+        assert_eq!(queue.take().unwrap(), [Operation::Revoke(None), read(2)]);
     }
 }

@@ -55,10 +55,7 @@ pub fn node(config: &Config) -> node::Config {
         // is in (RFC 4555 section 5.5).
         addresses: config.listen.addresses.clone(),
         fragment: config.listen.fragment,
-        resumption: Strategy {
-            clocked: config.sessions.clocked,
-            established: config.sessions.established,
-        },
+        resumption: strategy(config),
         elsewhere: config.redirect.map(|redirect| node::Elsewhere {
             to: redirect.to,
             at_once: redirect.when == config::When::Init,
@@ -141,6 +138,14 @@ fn level_choice(peer: &Peer) -> LevelChoice {
 /// Returns the interval between packets at a rate per second.
 fn interval(rate: u16) -> Duration {
     Duration::from_secs(1) / u32::from(rate.max(1))
+}
+
+/// Returns how long peers may resume their sessions.
+pub const fn strategy(config: &Config) -> Strategy {
+    Strategy {
+        clocked: config.sessions.clocked,
+        established: config.sessions.established,
+    }
 }
 
 fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {

@@ -352,6 +352,11 @@ impl Peer {
         self.kems.contains(&None) || kems.iter().any(|kem| self.kems.contains(&Some(*kem)))
     }
 
+    /// Returns true if IKE SAs with the peer may have keys of this kind.
+    pub(crate) fn accepts_keys(&self, suite: Suite, group: Group, kems: &[Kem]) -> bool {
+        self.suites.contains(&suite) && self.groups.contains(&group) && self.accepts(kems)
+    }
+
     /// Returns the pool that leases the peer's inner addresses, if one does.
     pub(crate) fn pool(&self) -> Option<&Pool> {
         match &self.role {

@@ -6,6 +6,7 @@
 use crate::allowed_suites::AllowedIkeSuites;
 use crate::config::{Config, Peer, PeerRole};
 use crate::signature::Signing;
+use crypto::sha256;
 use model::{Identity, PeerId};
 use rustc_hash::FxHasher;
 use std::collections::BTreeSet;
@@ -29,6 +30,8 @@ pub(crate) struct PeerTable {
     pub(crate) signing: Signing,
     /// True if any peer has a PPK.
     pub(crate) ppks: bool,
+    /// Digest of the certification authorities that we trust.
+    pub(crate) authorities: [u8; 32],
     /// The addresses of all peers that have a fixed one.
     pub(crate) addresses_of_peers: BTreeSet<IpAddr>,
 }
@@ -42,7 +45,10 @@ impl PeerTable {
         let licensed = places.filter(|place| matches!(peers[*place].role, PeerRole::Licensed));
         let licensed = licensed.collect();
         let peers = config.peers.iter();
+        let authorities = config.trust.authorities().iter();
+        let authorities: Vec<_> = authorities.map(|ca| ca.der.as_slice()).collect();
         Self {
+            authorities: sha256(&authorities),
             by_id,
             by_identity,
             licensed,

@@ -50,6 +50,9 @@ pub enum NotResumed {
     /// The session was authenticated in another way than the configuration requires now.
     #[error("the session was authenticated in another way than the configuration requires now")]
     TooLittle,
+    /// A credential, or our identity, has been replaced since the session was authenticated.
+    #[error("a key, a CA or an identity in the configuration has changed since")]
+    OtherCredential,
     /// Another attempt has used the ticket, or the store did not answer in time.
     #[error("the ticket has been used, or the store of sessions did not answer in time")]
     Spent,

@@ -12,9 +12,11 @@
 use crypto::{Prf, Rng, UnixTime};
 use model::{Deadline, Group, Identity, IkeSaId, Instant, PeerId};
 use resumption::{
-    Entry, Handle, Kept, Keys, Operation, Proof, Reference, ReferenceKey, Strategy, Usage,
+    Entry, Fingerprint, Handle, Kept, Keys, Operation, Proof, Reference, ReferenceKey, Strategy,
+    Usage,
 };
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// Time between two checkpoints.
@@ -43,6 +45,11 @@ pub(crate) struct Held {
     pub(crate) keys: Keys,
     /// The certificates by which the peer has proved its identity. They may be revoked since.
     pub(crate) chain: Vec<Vec<u8>>,
+    /// Time at which they were believed.
+    pub(crate) believed: UnixTime,
+    /// Our address when the ticket was presented without an answer. From another one, whoever reads
+    /// on both networks would recognize us.
+    pub(crate) shown_from: Option<IpAddr>,
 }
 
 /// The part of an entry that stays the same for all tickets of an IKE SA, and its use.
@@ -65,6 +72,13 @@ impl Account {
     fn usage(&self, now: Instant) -> Usage {
         self.before.and(now - self.since)
     }
+}
+
+/// What a ticket resumes, and for how long.
+pub(crate) struct Terms<'a> {
+    pub(crate) keys: Keys,
+    pub(crate) credential: Fingerprint,
+    pub(crate) strategy: &'a Strategy,
 }
 
 /// Ticket of an IKE SA, with its lifetime.
@@ -127,17 +141,22 @@ impl Tickets {
         }
     }
 
-    /// Makes a ticket for an IKE SA with these keys, in place of an earlier one. Returns `None` if
-    /// the SA has no account, or the strategy leaves no time.
+    /// Makes a ticket for an IKE SA. Whoever asks again gets the same one until the keys change, so
+    /// that requests cost the store nothing. Returns `None` if the SA has no account, or the
+    /// strategy leaves no time.
     pub(crate) fn issue(
         &mut self,
         sa: IkeSaId,
-        keys: Keys,
-        strategy: &Strategy,
+        terms: Terms<'_>,
         rng: &mut Rng,
         today: UnixTime,
         now: Instant,
     ) -> Option<Issued> {
+        let Terms {
+            keys,
+            credential,
+            strategy,
+        } = terms;
         let account = self.accounts.get_mut(&sa)?;
         let usage = account.usage(now);
         strategy.admits(&usage, today).ok()?;
@@ -147,8 +166,14 @@ impl Tickets {
             return None;
         }
         let lifetime = Duration::from_secs(ends.0.saturating_sub(today.0));
+        if let Some(handle) = account.handle {
+            return Some(Issued {
+                reference: self.key.issue(&handle),
+                lifetime,
+            });
+        }
         let handle = Handle::draw(rng);
-        let earlier = account.handle.replace(handle);
+        account.handle = Some(handle);
         let in_advance = match strategy.counts_use() {
             true => CHECKPOINT,
             false => Duration::ZERO,
@@ -158,17 +183,15 @@ impl Tickets {
             proof: account.proof,
             chain: account.chain.clone(),
             group: account.group,
+            credential,
             keys,
             usage: usage.and(in_advance),
             ends,
         };
         let reference = self.key.issue(&handle);
-        if let Some(earlier) = earlier {
-            self.remove(earlier);
-        }
         self.of_handles.insert(handle, sa);
-        if strategy.counts_use() && self.checkpoint_at.is_none() {
-            self.checkpoint_at = Some(now + CHECKPOINT);
+        if strategy.counts_use() {
+            self.checkpoint_at.get_or_insert(now + CHECKPOINT);
         }
         self.submit(Operation::Add(Box::new(Kept { handle, entry })));
         Some(Issued {
@@ -177,7 +200,7 @@ impl Tickets {
         })
     }
 
-    /// Returns the use of an entry's authentication so far, if its IKE SA is up.
+    /// Returns the use of an entry's last full proof so far, if its IKE SA is up.
     pub(crate) fn usage(&self, handle: &Handle, now: Instant) -> Option<Usage> {
         let sa = self.of_handles.get(handle)?;
         Some(self.accounts.get(sa)?.usage(now))
@@ -199,10 +222,36 @@ impl Tickets {
         }
         let charges = self.accounts.values().filter_map(|account| {
             let usage = account.usage(now).and(CHECKPOINT);
-            Some(Operation::Charge(account.handle?, usage))
+            Some((account.handle?, usage))
         });
-        self.operations.extend(charges);
-        self.checkpoint_at = (!self.of_handles.is_empty()).then(|| now + CHECKPOINT);
+        let charges: Vec<_> = charges.collect();
+        if !charges.is_empty() {
+            self.submit(Operation::Charge(charges));
+            self.checkpoint_at = Some(now + CHECKPOINT);
+        }
+    }
+
+    /// Adopts another strategy: if use counts from now on, that of IKE SAs that are up is charged.
+    pub(crate) fn adopt(&mut self, strategy: &Strategy, now: Instant) {
+        match strategy.counts_use() {
+            true => drop(self.checkpoint_at.get_or_insert(now)),
+            false => self.checkpoint_at = None,
+        }
+    }
+
+    /// Forgets the ticket of a peer, or all.
+    pub(crate) fn forget(&mut self, whose: Option<PeerId>) {
+        self.held
+            .retain(|peer, _| whose.is_some_and(|whose| whose != *peer));
+    }
+
+    /// Ends the sessions of an identity, or all. IKE SAs that are up get no further tickets.
+    pub(crate) fn revoke(&mut self, whom: Option<&Identity>) {
+        let is_meant = |account: &Account| whom.is_none_or(|whom| *whom == account.identity);
+        let accounts = &mut self.accounts;
+        accounts.retain(|_, account| !is_meant(account));
+        self.of_handles.retain(|_, sa| accounts.contains_key(sa));
+        self.submit(Operation::Revoke(whom.cloned()));
     }
 
     /// Removes an entry.
@@ -219,14 +268,23 @@ impl Tickets {
     }
 
     /// Removes and returns the ticket of a peer, unless it has ended: "a client MUST NOT reuse a
-    /// ticket" (RFC 5723 section 4.3.1).
-    pub(crate) fn present(&mut self, peer: PeerId, now: Instant) -> Option<Held> {
-        self.held.remove(&peer).filter(|held| now < held.ends)
+    /// ticket" (RFC 5723 section 4.3.1). `from` is our address.
+    pub(crate) fn present(&mut self, peer: PeerId, from: IpAddr, now: Instant) -> Option<Held> {
+        let held = self.held.remove(&peer)?;
+        let is_good = now < held.ends && held.shown_from.is_none_or(|before| before == from);
+        is_good.then_some(held)
     }
 
-    /// Forgets the tickets of peers that `keeps` rejects.
-    pub(crate) fn retain(&mut self, keeps: impl Fn(PeerId) -> bool) {
-        self.held.retain(|peer, _| keeps(*peer));
+    /// Keeps a ticket that was presented and not answered, unless there is another one: "a ticket
+    /// is considered as used only when an IKE SA has been established successfully with it" (RFC
+    /// 5723 section 4.3.1).
+    pub(crate) fn put_back(&mut self, peer: PeerId, held: Held) {
+        self.held.entry(peer).or_insert(held);
+    }
+
+    /// Forgets the tickets that `keeps` rejects.
+    pub(crate) fn retain(&mut self, keeps: impl Fn(PeerId, &Held) -> bool) {
+        self.held.retain(|peer, held| keeps(*peer, held));
     }
 
     // Of both.
@@ -255,7 +313,7 @@ impl Tickets {
             let usage = account.usage(now);
             if let Some(handle) = account.handle {
                 self.of_handles.remove(&handle);
-                self.submit(Operation::Charge(handle, usage));
+                self.submit(Operation::Charge(vec![(handle, usage)]));
             }
         }
     }

@@ -28,7 +28,7 @@ use model::{
     CsaId, Deadline, IkeSaId, Instant, Lease, LeaseChange, Path, PeerId, PeerNames, Signal,
     TrafficSelector, Transmit,
 };
-use resumption::{Operation, Outcome, ReferenceKey};
+use resumption::{Handle, Operation, Outcome, ReferenceKey, Usage};
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -313,6 +313,14 @@ impl Node {
         self.drain(now);
     }
 
+    /// Ends the sessions that a peer may resume, or all. Tunnels stay up, and the next one takes a
+    /// full exchange. Errors if there is no such peer.
+    pub fn end_sessions(&mut self, peer: Option<&str>) -> Result<(), UnknownPeer> {
+        let peer = peer.map(|peer| self.id(peer)).transpose()?;
+        self.ike.end_sessions(peer);
+        Ok(())
+    }
+
     /// Sets the key of the references that name sessions in their store.
     pub fn refer_by(&mut self, key: ReferenceKey) {
         self.ike.refer_by(key);
@@ -562,6 +570,11 @@ impl Node {
     /// [`Node::poll_transmit`], because a peer may use its address as soon as it knows it.
     pub fn poll_lease(&mut self) -> Option<LeaseChange> {
         self.ike.poll_lease()
+    }
+
+    /// Returns the use of a session's last full exchange so far, if its tunnel is up.
+    pub fn session_usage(&self, handle: &Handle, now: Instant) -> Option<Usage> {
+        self.ike.session_usage(handle, now)
     }
 
     /// Returns the next request to the store of sessions. [`Self::handle_stored`] takes its

@@ -3,7 +3,7 @@
 //! ```text
 //! version (1) = 1 | kind of proof (1) | suite (1) | PRF (1) | group (1)
 //! | additional key exchanges and PPK (1) | last full authentication (4) | end (4)
-//! | seconds established (4) | secret (length of the PRF's output)
+//! | seconds established (4) | credential (8) | secret (length of the PRF's output)
 //! ```
 //!
 //! Times are seconds since 1970. The identity, and the certificates that proved it, are beside:
@@ -28,13 +28,17 @@ pub const MOST_OCTETS: usize = 100;
 const VERSION: u8 = 1;
 
 /// Octets before the secret.
-const FIXED: usize = 18;
+const FIXED: usize = 26;
 
 /// Most certificates of a chain.
 const MOST_CERTIFICATES: usize = 10;
 
 /// Bit of the additional key exchanges that stands for a PPK.
 const PPK: u8 = 0x80;
+
+/// Fingerprint of the credentials by which both ends can prove their identities, keyed with the
+/// secret of the entry: without the entry it says nothing.
+pub type Fingerprint = [u8; 8];
 
 /// Kind of the peer's last full proof of identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +67,8 @@ pub struct Entry {
     pub chain: Vec<Vec<u8>>,
     /// Group of the IKE SA's key exchange.
     pub group: Group,
+    /// The credentials that were configured. With other ones, the session cannot be resumed.
+    pub credential: Fingerprint,
     /// The secret, and what it is for.
     pub keys: Keys,
     /// Use of the authentication so far.
@@ -116,6 +122,7 @@ impl Entry {
         octets.extend(seconds(self.usage.since.0).to_be_bytes());
         octets.extend(seconds(self.ends.0).to_be_bytes());
         octets.extend(seconds(self.usage.established.as_secs()).to_be_bytes());
+        octets.extend(self.credential);
         octets.extend(keys.secret.expose());
         Secret::new(octets)
     }
@@ -127,6 +134,7 @@ impl Entry {
         chain: Vec<Vec<u8>>,
     ) -> Result<Self, Unreadable> {
         let (fixed, secret) = octets.split_at_checked(FIXED).ok_or(Unreadable)?;
+        let (fixed, credential) = fixed.split_last_chunk().ok_or(Unreadable)?;
         let [VERSION, proof, suite, prf, group, further, numbers @ ..] = fixed else {
             return Err(Unreadable);
         };
@@ -150,6 +158,7 @@ impl Entry {
             proof: *Proof::ALL.get(usize::from(*proof)).ok_or(Unreadable)?,
             chain,
             group: *Group::ALL.get(usize::from(*group)).ok_or(Unreadable)?,
+            credential: *credential,
             keys: Keys {
                 suite: *Suite::ALL.get(usize::from(*suite)).ok_or(Unreadable)?,
                 prf,
@@ -169,13 +178,16 @@ impl Entry {
 impl Entry {
     /// Returns the entry with identity and certificates.
     pub fn encode_whole(&self) -> Secret {
-        let mut octets = Vec::new();
         let entry = self.encode();
-        octets.push(u8::try_from(entry.len()).unwrap_or(u8::MAX));
-        octets.extend(entry.expose());
         let identity = Identification::from(self.identity.clone()).octets();
         let chain = self.chain.iter().take(MOST_CERTIFICATES);
-        for part in std::iter::once(&identity).chain(chain) {
+        let parts = std::iter::once(&identity).chain(chain);
+        let length: usize = parts.clone().map(|part| 2 + part.len()).sum();
+        // A vector that grows leaves copies of the secret behind.
+        let mut octets = Vec::with_capacity(1 + entry.len() + length);
+        octets.push(u8::try_from(entry.len()).unwrap_or(u8::MAX));
+        octets.extend(entry.expose());
+        for part in parts {
             let length = u16::try_from(part.len()).unwrap_or(u16::MAX);
             octets.extend(length.to_be_bytes());
             octets.extend(&part[..usize::from(length)]);
@@ -223,6 +235,7 @@ mod tests {
             proof: Proof::Certificate,
             chain: vec![vec![0x30; 500]],
             group: Group::P256,
+            credential: [3; 8],
             keys: Keys {
                 suite: Suite::Aes256Gcm16,
                 prf: Prf::HmacSha256,
@@ -245,7 +258,7 @@ mod tests {
     #[test]
     fn an_entry_is_read_as_it_was_written_and_as_short_as_the_paper_says() {
         let octets = entry().encode();
-        assert_eq!(octets.len(), 50);
+        assert_eq!(octets.len(), 58);
         assert!(octets.len() <= MOST_OCTETS);
         assert_eq!(decode(octets.expose()), Ok(entry()));
     }
@@ -261,6 +274,21 @@ mod tests {
                 assert_eq!(decode(entry.encode().expose()), Ok(entry));
             }
         }
+    }
+
+    /// A number that is given to another algorithm would change the meaning of stored entries.
+    #[test]
+    fn the_numbers_of_this_version_stay_as_they_are() {
+        let suites = Suite::ALL.map(|suite| suite.to_string()).join(" ");
+        assert_eq!(
+            suites,
+            "aes128gcm16 aes256gcm16 chacha20poly1305 aes128-sha256 aes256-sha256 aes128-sha384 \
+             aes256-sha384 aes128-sha512 aes256-sha512"
+        );
+        let groups = Group::ALL.map(|group| group.to_string()).join(" ");
+        assert_eq!(groups, "x25519 p256 p384 modp3072 modp2048");
+        let kems = Kem::ALL.map(|kem| kem.to_string()).join(" ");
+        assert_eq!(kems, "mlkem768 mlkem1024 mlkem512");
     }
 
     #[test]

@@ -17,9 +17,9 @@ mod sealed;
 mod store;
 mod strategy;
 
-pub use entry::{Entry, Keys, MOST_OCTETS, Proof, Unreadable};
+pub use entry::{Entry, Fingerprint, Keys, MOST_OCTETS, Proof, Unreadable};
 pub use memory::Memory;
 pub use reference::{Handle, Reference, ReferenceKey};
 pub use sealed::{Sealer, StoreKey};
-pub use store::{Kept, Operation, Outcome, Store, Ticket};
+pub use store::{Kept, Operation, OperationId, Outcome, Store};
 pub use strategy::{Spent, Strategy, Usage};

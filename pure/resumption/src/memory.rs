@@ -70,9 +70,11 @@ impl Store for Memory {
                 let taken = self.remove(&handle).is_some_and(|entry| now < entry.ends);
                 self.outcomes.push_back(Outcome::Taken(ticket, taken));
             }
-            Operation::Charge(handle, usage) => {
-                if let Some(entry) = self.entries.get_mut(&handle) {
-                    entry.usage = usage;
+            Operation::Charge(charges) => {
+                for (handle, usage) in charges {
+                    if let Some(entry) = self.entries.get_mut(&handle) {
+                        entry.usage = usage;
+                    }
                 }
             }
             Operation::Remove(handle) => drop(self.remove(&handle)),
@@ -95,7 +97,7 @@ impl Store for Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Keys, Proof, Ticket, Usage};
+    use crate::{Keys, OperationId, Proof, Usage};
     use crypto::{Prf, Secret};
     use model::{Group, Identity, Suite};
     use std::time::Duration;
@@ -112,6 +114,7 @@ mod tests {
             proof: Proof::Psk,
             chain: Vec::new(),
             group: Group::X25519,
+            credential: [3; 8],
             keys: Keys {
                 suite: Suite::Aes128Gcm16,
                 prf: Prf::HmacSha256,
@@ -133,17 +136,17 @@ mod tests {
     }
 
     fn take(store: &mut Memory, number: u8, now: UnixTime) -> bool {
-        store.submit(Operation::Take(Ticket(7), handle(number)), now);
+        store.submit(Operation::Take(OperationId(7), handle(number)), now);
         match store.poll() {
-            Some(Outcome::Taken(Ticket(7), taken)) => taken,
+            Some(Outcome::Taken(OperationId(7), taken)) => taken,
             other => panic!("{other:?}"),
         }
     }
 
     fn read(store: &mut Memory, number: u8, now: UnixTime) -> Option<Box<Entry>> {
-        store.submit(Operation::Read(Ticket(8), handle(number)), now);
+        store.submit(Operation::Read(OperationId(8), handle(number)), now);
         match store.poll() {
-            Some(Outcome::Read(Ticket(8), entry)) => entry,
+            Some(Outcome::Read(OperationId(8), entry)) => entry,
             other => panic!("{other:?}"),
         }
     }
@@ -193,10 +196,10 @@ mod tests {
         let mut store = Memory::new(2);
         add(&mut store, 1, "a.example", 3000);
         let usage = Usage::new(UnixTime(900)).and(Duration::from_secs(60));
-        store.submit(Operation::Charge(handle(1), usage), NOW);
+        store.submit(Operation::Charge(vec![(handle(1), usage)]), NOW);
         assert_eq!(read(&mut store, 1, NOW).unwrap().usage, usage);
         assert!(take(&mut store, 1, NOW));
-        store.submit(Operation::Charge(handle(1), usage), NOW);
+        store.submit(Operation::Charge(vec![(handle(1), usage)]), NOW);
         assert_eq!(handles(&store), []);
     }
 

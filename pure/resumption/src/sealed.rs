@@ -100,6 +100,7 @@ mod tests {
             proof: Proof::Certificate,
             chain: vec![vec![0x30; 500], vec![0x31; 700]],
             group: Group::X25519,
+            credential: [3; 8],
             keys: Keys {
                 suite: Suite::Aes128Gcm16,
                 prf: Prf::HmacSha256,

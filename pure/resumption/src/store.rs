@@ -9,9 +9,9 @@ use crate::{Entry, Handle, Usage};
 use crypto::UnixTime;
 use model::Identity;
 
-/// Name of an operation that has an outcome, chosen by its user.
+/// Number of an operation that has an outcome, chosen by its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Ticket(pub u64);
+pub struct OperationId(pub u64);
 
 /// An entry with its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,12 +28,12 @@ pub enum Operation {
     /// Adds an entry. Without room, or without an outcome, the entry is not there later.
     Add(Box<Kept>),
     /// Reads an entry. [`Outcome::Read`] follows.
-    Read(Ticket, Handle),
+    Read(OperationId, Handle),
     /// Takes an entry out. [`Outcome::Taken`] follows. Of several takes of one entry, at most one
     /// finds it.
-    Take(Ticket, Handle),
-    /// Replaces the usage of an entry. An entry that is gone stays so.
-    Charge(Handle, Usage),
+    Take(OperationId, Handle),
+    /// Replaces the usage of entries. An entry that is gone stays so.
+    Charge(Vec<(Handle, Usage)>),
     /// Removes an entry.
     Remove(Handle),
     /// Removes all entries of an identity, or of everybody.
@@ -44,9 +44,9 @@ pub enum Operation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The entry, if the store has it.
-    Read(Ticket, Option<Box<Entry>>),
+    Read(OperationId, Option<Box<Entry>>),
     /// True if the entry was there, and is spent now.
-    Taken(Ticket, bool),
+    Taken(OperationId, bool),
 }
 
 /// A store of entries.

@@ -75,6 +75,16 @@ impl Strategy {
         Ok(())
     }
 
+    /// Returns the time for which an entry with this usage and this end is still good. Zero: the
+    /// session may not be resumed.
+    pub fn left(&self, usage: &Usage, ends: UnixTime, now: UnixTime) -> Duration {
+        let end = ends.min(self.end(usage));
+        match self.admits(usage, now) {
+            Ok(()) => Duration::from_secs(end.0.saturating_sub(now.0)),
+            Err(_) => Duration::ZERO,
+        }
+    }
+
     /// Returns true if an entry is limited by its use.
     pub const fn counts_use(&self) -> bool {
         self.established.is_some()
@@ -122,6 +132,22 @@ mod tests {
         let usage = Usage::new(UnixTime(5)).and(HOUR).and(HOUR);
         assert_eq!(usage.established, HOUR * 2);
         assert_eq!(usage.and(Duration::MAX).established, Duration::MAX);
+    }
+
+    #[test]
+    fn an_entry_is_good_until_its_end_or_that_of_the_strategy() {
+        let left = |ends, now| {
+            let left = ALL.left(&Usage::new(UnixTime(0)), UnixTime(ends), UnixTime(now));
+            left.as_secs()
+        };
+        assert_eq!([left(100, 40), left(100, 100), left(100, 101)], [60, 0, 0]);
+        let most = 8 * 3600;
+        assert_eq!([left(most + 9, 0), left(most + 9, most)], [most, 0]);
+        let spent = Usage::new(UnixTime(0)).and(HOUR * 2);
+        assert_eq!(
+            ALL.left(&spent, UnixTime(100), UnixTime(40)),
+            Duration::ZERO
+        );
     }
 
     #[test]

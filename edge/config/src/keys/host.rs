@@ -310,8 +310,8 @@ pub(crate) const SESSIONS: &[Key<Sessions>] = &[
     },
     Key {
         name: "file",
-        about: "file that keeps sessions across restarts, with a key beside it, both readable by \
-            their owner only; default: sessions end with stratad",
+        about: "file that keeps sessions if stratad is killed, with a key beside it, both readable by \
+            their owner only; default: they end with it",
         example: r#""/var/lib/strata/sessions.redb""#,
         effect: Effect::Restart,
         read: Read::Optional(|value, sessions| {

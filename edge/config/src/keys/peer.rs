@@ -174,7 +174,7 @@ pub(crate) const PEER: &[Key<Peer>] = &[
     Key {
         name: "resume",
         about: "\"ticket\" at both ends: a tunnel that was lost comes back by a ticket (RFC 5723), \
-            without key exchange and certificates. A ticket is good once, and only after a loss",
+            without key exchange and certificates. Applies to tunnels that come up from then on",
         example: r#""ticket""#,
         effect: Effect::Applied,
         read: Read::Optional(|value, peer| put(&mut peer.resume, value.choice(&Resume::WORDS))),

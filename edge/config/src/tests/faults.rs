@@ -48,6 +48,17 @@ fn an_unknown_key_is_named_with_its_place_and_the_nearest_known_one() {
     );
 }
 
+// Refuses: resume
+#[test]
+fn one_file_is_not_for_leases_and_sessions() {
+    let both = "[store]\nfile = \"/x/strata.redb\"\n[sessions]\nfile = \"/x/strata.redb\"\n";
+    assert_eq!(
+        only_fault(&format!("{NODE}{OFFICE}{both}")),
+        "12:8 sessions.file | this file keeps the leases of pools (`file` in [store]) | name \
+         another file, such as \"/var/lib/strata/sessions.redb\""
+    );
+}
+
 #[test]
 fn a_misspelt_lock_is_not_taken_for_none() {
     assert_eq!(

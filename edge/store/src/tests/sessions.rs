@@ -4,7 +4,7 @@ use super::Folder;
 use crate::{Error, Sessions};
 use crypto::{Prf, Secret, UnixTime};
 use model::{Group, Suite};
-use resumption::{Entry, Handle, Kept, Keys, Operation, Outcome, Proof, Ticket, Usage};
+use resumption::{Entry, Handle, Kept, Keys, Operation, OperationId, Outcome, Proof, Usage};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,6 +31,7 @@ fn entry(identity: &str, ends: u64) -> Entry {
         proof: Proof::Psk,
         chain: Vec::new(),
         group: Group::X25519,
+        credential: [3; 8],
         keys: Keys {
             suite: Suite::Aes128Gcm16,
             prf: Prf::HmacSha256,
@@ -51,11 +52,11 @@ fn add(number: u8, identity: &str, ends: u64) -> Operation {
 }
 
 fn take(number: u8) -> Operation {
-    Operation::Take(Ticket(number.into()), handle(number))
+    Operation::Take(OperationId(number.into()), handle(number))
 }
 
 fn taken(number: u8, was_there: bool) -> Outcome {
-    Outcome::Taken(Ticket(number.into()), was_there)
+    Outcome::Taken(OperationId(number.into()), was_there)
 }
 
 fn handles(sessions: &Sessions) -> Vec<Handle> {
@@ -73,9 +74,9 @@ fn what_was_added_is_there_after_a_restart_and_what_was_taken_is_not() {
     assert_eq!(sessions.perform(&[take(1)], NOW).unwrap(), [taken(1, true)]);
     drop(sessions);
     let mut sessions = folder.open_sessions(9).unwrap();
-    let read = Operation::Read(Ticket(5), handle(2));
+    let read = Operation::Read(OperationId(5), handle(2));
     let outcomes = sessions.perform(&[take(1), read, take(2), take(2)], NOW);
-    let found = Outcome::Read(Ticket(5), Some(Box::new(entry("b.example", 100))));
+    let found = Outcome::Read(OperationId(5), Some(Box::new(entry("b.example", 100))));
     assert_eq!(
         outcomes.unwrap(),
         [taken(1, false), found, taken(2, true), taken(2, false)]
@@ -115,7 +116,7 @@ fn a_charge_is_kept_and_brings_nothing_back() {
     let folder = Folder::new("charge");
     let mut sessions = folder.open_sessions(9).unwrap();
     let usage = Usage::new(NOW).and(Duration::from_secs(60));
-    let charge = Operation::Charge(handle(1), usage);
+    let charge = Operation::Charge(vec![(handle(1), usage)]);
     let operations = [add(1, "a.example", 100), charge.clone()];
     sessions.perform(&operations, NOW).unwrap();
     assert_eq!(sessions.reader().list().unwrap()[0].usage, usage);
@@ -140,9 +141,10 @@ fn an_identity_or_everybody_is_revoked() {
     assert!(handles(&sessions).is_empty());
 }
 
-/// A stolen file opens nothing without its key, and a lost key costs the sessions.
+/// A stolen file opens nothing without its key. Without it nothing is removed either: the file may
+/// be something else.
 #[test]
-fn a_file_without_its_key_opens_nothing() {
+fn a_file_without_its_key_opens_nothing_and_stays() {
     let folder = Folder::new("stolen");
     let mut sessions = folder.open_sessions(9).unwrap();
     sessions
@@ -154,8 +156,43 @@ fn a_file_without_its_key_opens_nothing() {
         assert!(!stored.windows(known.len()).any(|window| window == known));
     }
     fs::remove_file(folder.0.join("sessions.redb.key")).unwrap();
-    let (sessions, _) = Sessions::open(&folder.sessions(), 9, [2; 32]).unwrap();
-    assert!(handles(&sessions).is_empty());
+    let refused = folder.open_sessions(9).err().map(|error| error.to_string());
+    assert!(refused.is_some_and(|why| why.contains("sessions.redb.key, which is missing")));
+    assert!(fs::read(folder.sessions()).unwrap() == stored);
+}
+
+#[test]
+fn a_file_of_leases_is_no_file_of_sessions() {
+    let folder = Folder::new("leases");
+    drop(crate::Store::open(&folder.0.join("leases.redb")).unwrap());
+    fs::rename(folder.0.join("leases.redb"), folder.sessions()).unwrap();
+    fs::write(folder.0.join("sessions.redb.key"), [1; 32]).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    fs::set_permissions(folder.0.join("sessions.redb.key"), mode).unwrap();
+    let refused = folder.open_sessions(9).err().map(|error| error.to_string());
+    assert!(refused.is_some_and(|why| why.contains("it has something else")));
+    fs::rename(folder.sessions(), folder.0.join("leases.redb")).unwrap();
+    crate::Store::open(&folder.0.join("leases.redb")).unwrap();
+}
+
+/// Presenting a ticket again and again costs no disk time.
+#[test]
+fn reads_alone_write_nothing() {
+    let folder = Folder::new("reads");
+    let mut sessions = folder.open_sessions(9).unwrap();
+    sessions.perform(&[add(1, "a.example", 90)], NOW).unwrap();
+    let written = || fs::read(folder.sessions()).unwrap();
+    let before = written();
+    let read = |number| Operation::Read(OperationId(number), handle(1));
+    let outcomes = sessions.perform(&[read(4), read(5)], NOW).unwrap();
+    let found = |number| {
+        let entry = Box::new(entry("a.example", 90));
+        Outcome::Read(OperationId(number), Some(entry))
+    };
+    assert_eq!(outcomes, [found(4), found(5)]);
+    assert!(written() == before);
+    sessions.perform(&[read(4), take(1)], NOW).unwrap();
+    assert!(written() != before, "the control");
 }
 
 #[test]

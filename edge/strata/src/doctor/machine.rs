@@ -49,9 +49,10 @@ pub fn examine(config: Option<&Config>, runs: bool) -> Vec<Finding> {
     findings
 }
 
-/// Checks the files that stratad writes: the store of leases and the audit log.
+/// Checks the files that stratad writes: leases, sessions and the audit log.
 fn written(config: &Config) -> Vec<Finding> {
     let store = (!config.pools.is_empty()).then_some(("store", &config.store));
+    let sessions = config.sessions.file.as_ref().map(|file| ("sessions", file));
     let audit = config.audit.as_ref().map(|audit| ("audit", &audit.file));
     let finding = |(table, file): (&'static str, &PathBuf)| {
         let shown = file.display();
@@ -60,14 +61,15 @@ fn written(config: &Config) -> Vec<Finding> {
             Err(error) => Finding::fail(
                 table,
                 format!("{shown} cannot be written: {error}"),
-                "stratad records leases and the use of keys there",
+                "stratad records leases, sessions and the use of keys there",
                 format!(
                     "make its folder writable for stratad, or name another `file` in [{table}]"
                 ),
             ),
         }
     };
-    store.into_iter().chain(audit).map(finding).collect()
+    let files = store.into_iter().chain(sessions).chain(audit);
+    files.map(finding).collect()
 }
 
 fn is_locked(peer: &config::Peer) -> bool {

@@ -1120,7 +1120,7 @@ pub const WEAKNESSES: &[Weakness] = &[
     Weakness {
         number: 181,
         seen: "RFC 5723 sections 9.1 to 9.3",
-        what: "a ticket that was overheard or made up resumes a session, spends it for its owner, or costs the gateway a look into its store",
+        what: "a ticket that was overheard resumes a session, spends it for its owner or serves to amplify, or one that was made up costs the gateway a look into its store",
         answer: Tests,
     },
     Weakness {
@@ -1132,7 +1132,13 @@ pub const WEAKNESSES: &[Weakness] = &[
     Weakness {
         number: 183,
         seen: "RFC 5723 section 9.8",
-        what: "a session is resumed although its user was removed, its certificate was revoked, or the policy asks for more since",
+        what: "a session is resumed although its key was replaced, its certificate was revoked, or the policy asks for more since",
+        answer: Tests,
+    },
+    Weakness {
+        number: 184,
+        seen: "RFC 5723 section 9.3",
+        what: "an authenticated peer asks for tickets until the store or the memory of the gateway is full",
         answer: Tests,
     },
 ];

@@ -28,7 +28,7 @@
 
 pub(crate) mod handshake;
 pub(crate) mod initiator;
-mod proof;
+pub(crate) mod proof;
 pub(crate) mod responder;
 
 use crate::config::Peer;

@@ -1,8 +1,10 @@
 //! The methods by which peers and we prove our identities ([`Proof`]).
 
 use crate::config::Peer;
+use crate::peer_table::PeerTable;
 use crypto::{RawKey, Secret};
-use resumption::Proof as Kind;
+use resumption::{Fingerprint, Keys, Proof as Kind};
+use wire::ike::Identification;
 
 /// Method by which a peer and we prove our identities to each other, as configured.
 #[derive(Clone, Copy)]
@@ -56,4 +58,25 @@ impl<'p> Proof<'p> {
     pub(crate) const fn is_signature(self) -> bool {
         self.is_certified() || self.known_key().is_some()
     }
+}
+
+/// Returns the fingerprint of the credentials by which a peer and we prove our identities now. What
+/// a session has proved does not count once one of them was replaced.
+pub(crate) fn fingerprint(peer: &Peer, keys: &Keys, config: &PeerTable) -> Fingerprint {
+    let own = Identification::from(config.identity.clone()).octets();
+    let credential = match Proof::of(peer) {
+        Proof::Psk(psk) => psk.expose(),
+        Proof::RawKey(key) => key.der(),
+        Proof::Signature | Proof::Resumed => &config.authorities,
+    };
+    let ppk = peer.ppk.as_ref();
+    let ppk = ppk.map_or(&[][..], |ppk| ppk.secret.expose());
+    let lengths = [own.len(), credential.len()];
+    let [first, second] = lengths.map(usize::to_be_bytes);
+    let parts: [&[u8]; 6] = [b"credentials", &first, &second, &own, credential, ppk];
+    let mac = keys.prf.mac(keys.secret.expose(), &parts);
+    let mut fingerprint = Fingerprint::default();
+    let len = fingerprint.len();
+    fingerprint.copy_from_slice(&mac.expose()[..len]);
+    fingerprint
 }

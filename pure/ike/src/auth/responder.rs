@@ -4,7 +4,7 @@
 //! answer after the same work. Our own log has the difference.
 
 use super::handshake::Handshake;
-use super::{PeerProved, Proof, Proved, Step};
+use super::{PeerProved, Proof, Proved, Step, proof};
 use crate::bad_proof::BadProof;
 use crate::config::{Config, Peer, Resumption};
 use crate::exchange::auth::{Presented, responder_identity};
@@ -217,12 +217,17 @@ impl Responder {
         }
         let peer = find_peer(config, &id.identity, round.from)?;
         is_meant(round.request, config)?;
-        let lacks_ppk = peer.ppk.as_ref().is_some_and(|ppk| ppk.required) && !entry.keys.ppk;
         if peer.resumption == Resumption::Off {
             return Err(refuse(NotResumed::Off));
         }
-        if Proof::of(peer).kind() != Some(entry.proof) || lacks_ppk {
+        let keys = &entry.keys;
+        let lacks_ppk = peer.ppk.as_ref().is_some_and(|ppk| ppk.required) && !keys.ppk;
+        let is_allowed = peer.accepts_keys(keys.suite, entry.group, &keys.kems);
+        if Proof::of(peer).kind() != Some(entry.proof) || lacks_ppk || !is_allowed {
             return Err(refuse(NotResumed::TooLittle));
+        }
+        if proof::fingerprint(peer, keys, config) != entry.credential {
+            return Err(refuse(NotResumed::OtherCredential));
         }
         let revoked = config.trust.revoked_since(&entry.chain, entry.usage.since);
         match revoked {

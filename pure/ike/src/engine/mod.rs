@@ -17,7 +17,7 @@ mod status;
 
 use crate::allowed_suites::AllowedIkeSuites;
 use crate::child_overrides::ChildOverrides;
-use crate::config::{Config, Peer};
+use crate::config::{Config, Peer, Resumption};
 use crate::counters::DropReason;
 use crate::down_reason::DownReason;
 use crate::event::Event;
@@ -172,7 +172,10 @@ impl Engine {
         now: Instant,
     ) -> Result<IkeSaId, ApiMisuse> {
         let (menu, path) = self.prepare(peer, path, anew, now)?;
-        let held = self.tickets.present(peer, now);
+        let uses = |peer: &Peer| peer.resumption == Resumption::Tickets;
+        let uses = self.config.peer(peer).is_some_and(uses);
+        let held = self.tickets.present(peer, path.local.ip(), now);
+        let held = held.filter(|_| uses);
         Ok(self.insert_begun(peer, path, anew, now, |turn| match held {
             Some(held) => State::ResumeSent(ResumeSent::begin(held, turn)),
             None => InitSent::begin(menu, None, turn),
@@ -235,6 +238,7 @@ impl Engine {
     pub fn bar(&mut self, peer: PeerId, barred: bool, now: Instant) {
         if barred {
             self.barred.insert(peer);
+            self.end_sessions(Some(peer));
         } else {
             self.barred.remove(&peer);
             self.overrides.let_in(peer);

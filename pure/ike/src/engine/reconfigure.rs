@@ -10,7 +10,7 @@
 //! an IKE SA is established.
 
 use crate::bad_proof::BadProof;
-use crate::config::{Config, Peer};
+use crate::config::{Config, Peer, Resumption};
 use crate::down_reason::DownReason;
 use crate::engine::Engine;
 use crate::peer_table::PeerTable;
@@ -50,8 +50,13 @@ impl Engine {
         }
         self.out.attempts.retain(&self.config);
         let config = &self.config;
-        let is_same = |peer| config.peer(peer).is_some() && !changed.contains(&peer);
-        self.tickets.retain(is_same);
+        self.tickets.retain(|peer, held| {
+            let peer = config.peer(peer).filter(|_| !changed.contains(&peer));
+            let uses = peer.is_some_and(|peer| peer.resumption == Resumption::Tickets);
+            let revoked = config.trust.revoked_since(&held.chain, held.believed);
+            uses && revoked.is_none()
+        });
+        self.tickets.adopt(&config.resumption, now);
         self.barred.retain(|peer| self.config.peer(*peer).is_some());
         let config = &self.config;
         self.overrides.retain(|peer, child| {

@@ -4,8 +4,8 @@
 use super::Engine;
 use crate::event::Event;
 use crate::sa::turn::NotResumed;
-use model::{IkeSaId, Instant};
-use resumption::{Operation, Outcome, ReferenceKey, Ticket};
+use model::{IkeSaId, Instant, PeerId};
+use resumption::{Handle, Operation, OperationId, Outcome, ReferenceKey, Usage};
 
 /// Commands.
 impl Engine {
@@ -14,6 +14,21 @@ impl Engine {
     pub fn refer_by(&mut self, key: ReferenceKey) {
         self.tickets.refer_by(key);
     }
+
+    /// Ends the sessions with a peer that either end may resume, or all. IKE SAs stay up, and the
+    /// next one takes a full exchange.
+    pub fn end_sessions(&mut self, peer: Option<PeerId>) {
+        let known = peer.and_then(|peer| self.config.peer(peer));
+        if peer.is_none() || known.is_some() {
+            self.tickets.forget(peer);
+            self.tickets.revoke(known.map(|peer| &peer.identity));
+        }
+    }
+
+    /// Returns the use of a session's last full exchange so far, if its IKE SA is up.
+    pub fn session_usage(&self, handle: &Handle, now: Instant) -> Option<Usage> {
+        self.tickets.usage(handle, now)
+    }
 }
 
 /// Inputs.
@@ -21,10 +36,10 @@ impl Engine {
     /// Handles the outcome of a request to the store. One that comes too late changes nothing.
     pub fn handle_stored(&mut self, outcome: Outcome, now: Instant) {
         match outcome {
-            Outcome::Read(Ticket(id), entry) => {
+            Outcome::Read(OperationId(id), entry) => {
                 self.with_sa(IkeSaId(id), now, |sa, ctx| sa.handle_entry(entry, ctx));
             }
-            Outcome::Taken(Ticket(id), was_there) => {
+            Outcome::Taken(OperationId(id), was_there) => {
                 self.advance(IkeSaId(id), now, |sa, ctx| {
                     sa.handle_taken(was_there, ctx);
                     Vec::new()

@@ -65,6 +65,12 @@ pub(crate) const fn refusal() -> Payload {
     notify(NotifyType::TICKET_NACK, Vec::new())
 }
 
+/// Returns the answer to a request in a rekey, whose keys are not in use yet: TICKET_ACK, "if it
+/// cannot grant a ticket immediately" (section 4.1).
+pub(crate) fn postponed(request: &Message) -> Option<Payload> {
+    is_requested(request).then(|| notify(NotifyType::TICKET_ACK, Vec::new()))
+}
+
 /// Returns the ticket that a response carries. One without content or lifetime counts as absent.
 pub(crate) fn received(response: &Message) -> Option<Given> {
     let notify = find_notify(response, NotifyType::TICKET_LT_OPAQUE)?;

@@ -221,9 +221,7 @@ fn answer_child(
     if turn.ctx.barred.contains(&peer.id) {
         return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
     }
-    let suite = keys.cipher.suite;
-    let allowed = peer.suites.contains(&suite) && peer.groups.contains(&group);
-    if !allowed || !peer.accepts(&keys.kems) {
+    if !peer.accepts_keys(keys.cipher.suite, group, &keys.kems) {
         let allowed = AllowedIkeSuites::of(peer);
         return Err((
             NotifyType::NO_PROPOSAL_CHOSEN,

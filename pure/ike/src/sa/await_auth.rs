@@ -38,7 +38,7 @@ use crate::task::follow;
 use crate::window::Responses;
 use crypto::sha256;
 use model::{Deadline, Group, Instant, Kem, Path};
-use resumption::{Handle, Operation, Ticket};
+use resumption::{Handle, Operation, OperationId};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload};
@@ -390,7 +390,7 @@ impl AwaitAuth {
         if let Err(why) = self.proof.step(round, turn).map(drop) {
             return self.refuse(&request, why, arrived, turn);
         }
-        let ticket = Ticket(turn.core.id.0);
+        let ticket = OperationId(turn.core.id.0);
         turn.ctx.tickets.submit(Operation::Take(ticket, handle));
         self.taking = Some(Box::new(Taking {
             request,

@@ -16,7 +16,7 @@ use crate::extension::{childless, nat, redirect, ticket};
 use crate::keys::{Inputs, UnprovedKeys};
 use crypto::sha256;
 use model::{Deadline, Group, Instant};
-use resumption::{Entry, Handle, Operation, Ticket};
+use resumption::{Entry, Handle, Operation, OperationId};
 use std::net::IpAddr;
 use std::time::Duration;
 use wire::ike::{ExchangeType, Message, NotifyType, Payload};
@@ -24,6 +24,10 @@ use wire::ike::{ExchangeType, Message, NotifyType, Payload};
 /// Longest time to wait for the store. The initiator begins a full exchange when it has not been
 /// answered for a second.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Longest answer to a ticket, in octets. A shorter request from an address that may be forged has
+/// to bring a cookie.
+const LONGEST_ANSWER: usize = 160;
 
 pub(crate) struct AwaitEntry {
     request: Message,
@@ -70,7 +74,10 @@ impl AwaitEntry {
         let Some(handle) = handle else {
             return Err(Rejected::Answered(NotifyType::TICKET_NACK, Vec::new()));
         };
-        let id = Ticket(turn.core.id.0);
+        if !terms.paid && octets.len() < LONGEST_ANSWER {
+            return Err(Rejected::Unpaid);
+        }
+        let id = OperationId(turn.core.id.0);
         turn.ctx.tickets.submit(Operation::Read(id, handle));
         turn.core.responses.came(0, sha256(&[octets]));
         Ok(Self {
@@ -108,7 +115,7 @@ impl AwaitEntry {
             entry
         });
         match entry {
-            Some(entry) if today < entry.ends && strategy.admits(&entry.usage, today).is_ok() => {
+            Some(entry) if !strategy.left(&entry.usage, entry.ends, today).is_zero() => {
                 Ok(Box::new(self.accept(*entry, turn)))
             }
             Some(_) | None => Err(self.refuse(turn)),

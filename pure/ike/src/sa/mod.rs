@@ -180,7 +180,10 @@ impl Sa {
         self.state = match (std::mem::replace(&mut self.state, State::GONE), gave_up) {
             (State::InitSent(state), Some(_)) => state.give_up(turn),
             // The full exchange that has begun beside tells the outcome.
-            (State::ResumeSent(_), Some(_)) => State::GONE,
+            (State::ResumeSent(state), Some(_)) => {
+                state.give_up(turn);
+                State::GONE
+            }
             (State::KemSent(state), Some(_)) => state.give_up(turn),
             (State::AuthSent(state), Some(_)) => state.give_up(turn),
             (State::Established(session), Some(n)) => established::give_up(session, n, turn).into(),
@@ -211,7 +214,11 @@ impl Sa {
         let to = core.path.remote;
         let turn = &mut Turn { core, ctx };
         self.state = match std::mem::replace(&mut self.state, State::GONE) {
-            State::InitSent(_) | State::ResumeSent(_) | State::KemSent(_) | State::AuthSent(_) => {
+            State::InitSent(_) | State::KemSent(_) | State::AuthSent(_) => {
+                Ending::gone(DownReason::NotConnected { to }, turn).into()
+            }
+            State::ResumeSent(state) => {
+                state.give_up(turn);
                 Ending::gone(DownReason::NotConnected { to }, turn).into()
             }
             State::Established(mut session) => {

@@ -30,6 +30,8 @@ pub(crate) struct ResumeSent {
     sent: Vec<u8>,
     /// True if a full exchange has begun beside.
     is_doubtful: bool,
+    /// True if somebody has refused the ticket.
+    is_refused: bool,
 }
 
 /// What follows a response.
@@ -63,6 +65,7 @@ impl ResumeSent {
             extensions,
             sent: Vec::new(),
             is_doubtful: false,
+            is_refused: false,
         });
         state.send(turn);
         state
@@ -88,6 +91,7 @@ impl ResumeSent {
         let is_redirected = find_notify(response, NotifyType::REDIRECT).is_some();
         if ticket::is_refused(response) || is_redirected || first_error(response).is_some() {
             turn.ctx.drop(DropReason::Unauthenticated);
+            self.is_refused = true;
             self.doubt(turn);
             return Resuming::Waits(self);
         }
@@ -105,6 +109,18 @@ impl ResumeSent {
         turn.core.refused = true;
         if !std::mem::replace(&mut self.is_doubtful, true) {
             turn.ctx.out.not_resumed.push(NotResumed::from(&*turn.core));
+        }
+    }
+
+    /// Gives up, as no acceptable response arrived. A gateway that is away for longer knows the
+    /// ticket when it is back.
+    pub(super) fn give_up(self, turn: &mut Turn<'_, '_>) {
+        if !self.is_refused {
+            let held = Held {
+                shown_from: Some(turn.core.path.local.ip()),
+                ..self.held
+            };
+            turn.ctx.tickets.put_back(turn.core.peer_id(), held);
         }
     }
 

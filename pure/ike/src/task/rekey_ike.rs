@@ -156,7 +156,10 @@ pub(crate) fn answer(
         Ok(agreed) => agreed,
         Err(refusal) => return session.respond_renewal(vec![refusal], arrived, turn),
     };
-    session.respond(answer, arrived, turn);
+    let answer = answer
+        .into_iter()
+        .chain(extension::ticket::postponed(request));
+    session.respond(answer.collect(), arrived, turn);
     Then::succeed(successor)
 }
 

@@ -1,7 +1,7 @@
 //! Tickets of an IKE SA that is up (`extension/ticket.rs`): a gateway issues them on request, and a
 //! client asks again after a rekey, which voids the one that it has.
 
-use crate::auth::Proof;
+use crate::auth::{Proof, proof};
 use crate::config::{Peer, Resumption};
 use crate::extension::ticket;
 use crate::keys::ProvedKeys;
@@ -9,10 +9,11 @@ use crate::sa::turn::{Context, Turn};
 use crate::session::Session;
 use crate::session::task::{Answer, Task, Then};
 use crate::signature;
-use crate::tickets::{Account, Held};
+use crate::tickets::{Account, Held, Terms};
 use crypto::UnixTime;
 use model::Group;
 use resumption::Usage;
+use std::time::Duration;
 use wire::ike::{Message, Payload};
 
 /// A client's request for a ticket.
@@ -90,30 +91,45 @@ pub(crate) fn answer(
     } = &mut *turn.ctx;
     // A reload may have turned tickets off.
     let peer = turn.core.peer(config);
-    let allowed = peer.is_some_and(|peer| peer.resumption == Resumption::Tickets);
-    let (sa, strategy) = (turn.core.id, &config.resumption);
-    let issued = match allowed {
-        true => tickets.issue(sa, keys.kept(), strategy, rng, *today, *now),
-        false => None,
-    };
+    let peer = peer.filter(|peer| peer.resumption == Resumption::Tickets);
+    let issued = peer.and_then(|peer| {
+        let keys = keys.kept();
+        let terms = Terms {
+            credential: proof::fingerprint(peer, &keys, config),
+            keys,
+            strategy: &config.resumption,
+        };
+        tickets.issue(turn.core.id, terms, rng, *today, *now)
+    });
     Some(match issued {
         Some(issued) => ticket::given(&issued.reference, issued.lifetime),
         None => ticket::refusal(),
     })
 }
 
-/// Keeps the ticket that a gateway has given us, if a message has one.
+/// Keeps the ticket that a gateway has given us, if a message has one and we use tickets.
 pub(crate) fn note_given(session: &mut Session, message: &Message, turn: &mut Turn<'_, '_>) {
-    let Some(given) = ticket::received(message).filter(|_| session.terms.contact.ours) else {
+    let peer = turn.core.peer(turn.ctx.config);
+    let uses = peer.is_some_and(|peer| peer.resumption == Resumption::Tickets);
+    let given = ticket::received(message).filter(|_| uses && session.terms.contact.ours);
+    let Some(given) = given else {
         return;
     };
     session.gives_tickets = true;
+    let chain = session.terms.chain.clone();
+    let certified = signature::first(&chain).map(|certificate| {
+        let left = certificate.not_after.0.saturating_sub(turn.ctx.today.0);
+        Duration::from_secs(left)
+    });
+    let lifetime = certified.map_or(given.lifetime, |most| most.min(given.lifetime));
     let held = Held {
         of: turn.core.id,
         ticket: given.ticket,
-        ends: turn.ctx.now + given.lifetime,
+        ends: turn.ctx.now + lifetime,
         keys: session.keys.kept(),
-        chain: session.terms.chain.clone(),
+        chain,
+        believed: session.terms.believed,
+        shown_from: None,
     };
     turn.ctx.tickets.hold(turn.core.peer_id(), held);
 }

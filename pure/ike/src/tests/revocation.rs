@@ -28,7 +28,12 @@ fn host(config: Config, own: &str, lists: &[&str], revocation: Revocation) -> Co
 
 /// Returns the mobile node, without lists.
 pub(crate) fn left() -> Config {
-    host(mobile(), "mobile", &[], Revocation::Relaxed)
+    left_with(&[])
+}
+
+/// Returns the mobile node with these lists.
+pub(crate) fn left_with(lists: &[&str]) -> Config {
+    host(mobile(), "mobile", lists, Revocation::Relaxed)
 }
 
 /// Returns the gateway with these lists.
@@ -71,8 +76,11 @@ fn a_revoked_certificate_is_refused_and_both_ends_say_so() {
 
 #[test]
 fn a_responder_whose_certificate_is_revoked_is_left_and_told_why() {
-    let left = host(mobile(), "mobile", &["gateway"], Revocation::Relaxed);
-    let (here, there) = refused(left, right(&[], Revocation::Relaxed), TODAY);
+    let (here, there) = refused(
+        left_with(&["gateway"]),
+        right(&[], Revocation::Relaxed),
+        TODAY,
+    );
     assert!(here.contains("`CN=gateway` was revoked"), "{here}");
     assert!(there.contains("the certificate was revoked"), "{there}");
 }

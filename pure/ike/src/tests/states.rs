@@ -12,7 +12,7 @@ use super::*;
 use crate::extension::distribute;
 use crate::sa::Sa;
 use pages::Machine;
-use resumption::{Outcome, Ticket};
+use resumption::{OperationId, Outcome};
 use std::fmt::Write;
 use wire::ike::{
     AuthMethod, Authentication, Datagram, Delete, ExchangeType, Flags, GroupId, Header,
@@ -474,7 +474,7 @@ impl Stage {
             Stored => {
                 let sas = pair.host(self.subject).engine.sas.keys();
                 let newest = sas.last().map_or(0, |id| id.0);
-                let outcome = Outcome::Read(Ticket(newest), None);
+                let outcome = Outcome::Read(OperationId(newest), None);
                 pair.store_answers(self.subject, outcome);
             }
             Silence => {
