@@ -5,7 +5,8 @@ use super::message::Generic;
 use super::{ExchangeType, Header, MAX_PAYLOADS, NotifyType, PayloadType};
 use crate::codec::{Codec, Reader};
 
-/// An initiator's first message. Only the nonce and the cookie are read, without copying them.
+/// An initiator's first message. Only the nonce and the cookie are read, without copying them. They
+/// are clear, also where an Encrypted payload ends the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct First<'a> {
     /// The header.
@@ -27,7 +28,7 @@ impl<'a> First<'a> {
         }
         let (mut nonce, mut cookie) = (None, None);
         for _ in 0..MAX_PAYLOADS {
-            if matches!(kind, PayloadType::NONE | PayloadType::SK | PayloadType::SKF) {
+            if matches!(kind, PayloadType::NONE | PayloadType::SKF) {
                 break;
             }
             let generic = Generic::read(&mut reader).ok()?;
@@ -36,7 +37,11 @@ impl<'a> First<'a> {
                 PayloadType::NOTIFY => cookie = cookie.or_else(|| cookie_in(generic.body)),
                 _ => {}
             }
-            kind = generic.next;
+            kind = match kind {
+                // Its generic header names what is inside.
+                PayloadType::SK => PayloadType::NONE,
+                _ => generic.next,
+            };
         }
         let is_whole = kind == PayloadType::NONE && reader.is_empty();
         Some(Self {
@@ -49,12 +54,14 @@ impl<'a> First<'a> {
 
 impl Header {
     /// Returns true for the header of an initiator's first message, which has no SPI of the
-    /// responder. "The SPI values and Message ID fields behave similarly" in both exchanges that
+    /// responder. "The SPI values and Message ID fields behave similarly" in all exchanges that
     /// begin an IKE SA (RFC 5723 section 4.3.2).
     pub fn is_first(&self) -> bool {
         let begins = matches!(
             self.exchange,
-            ExchangeType::IKE_SA_INIT | ExchangeType::IKE_SESSION_RESUME
+            ExchangeType::IKE_SA_INIT
+                | ExchangeType::IKE_SESSION_RESUME
+                | ExchangeType::SKID_RESUME
         );
         self.major_version() == 2
             && begins
@@ -78,7 +85,7 @@ fn cookie_in(body: &[u8]) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Datagram, Flags, Message, Notify, Payload, VERSION_2};
+    use super::super::{Content, Datagram, Flags, Frame, Message, Notify, Payload, VERSION_2};
     use super::*;
 
     fn message(payloads: Vec<Payload>) -> Message {
@@ -149,6 +156,32 @@ mod tests {
         resumed.header.exchange = ExchangeType::IKE_SESSION_RESUME;
         let octets = resumed.encode();
         assert_eq!(First::peek(&octets).unwrap().nonce, [5; 32]);
+    }
+
+    #[test]
+    fn nonce_and_cookie_are_read_before_an_encrypted_payload() {
+        let mut sent = message(Vec::new());
+        sent.header.exchange = ExchangeType::SKID_RESUME;
+        let clear = [
+            notify(NotifyType::COOKIE, b"cookie"),
+            Payload::Nonce(vec![5; 32]),
+        ];
+        let content = Content::new(&[Payload::VendorId(vec![1; 9])]);
+        let octets = content.seal_with(
+            &sent.header,
+            &clear,
+            None,
+            Frame::AEAD,
+            &[0; 8],
+            |_, _, _| (),
+        );
+        let first = First::peek(&octets).unwrap();
+        assert_eq!(
+            (first.nonce, first.cookie),
+            (&[5; 32][..], Some(&b"cookie"[..]))
+        );
+        assert_eq!(First::peek(&octets[..octets.len() - 1]), None);
+        assert_eq!(First::peek(&[&octets[..], &[0]].concat()), None);
     }
 
     /// A chain that never ends costs no more than a chain of [`MAX_PAYLOADS`].

@@ -24,7 +24,7 @@ pub struct Message {
 pub enum Datagram<'a> {
     /// A message without an Encrypted payload: IKE_SA_INIT, or an error from outside an IKE SA.
     Clear(Message),
-    /// A message whose payloads are encrypted.
+    /// A message whose payloads, or the last of them, are encrypted.
     Sealed(Sealed<'a>),
 }
 
@@ -63,7 +63,7 @@ impl Message {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);
         self.header.encode(first_type(&self.payloads), &mut out);
-        encode_chain(&self.payloads, &mut out);
+        encode_chain(&self.payloads, PayloadType::NONE, &mut out);
         Header::set_length(&mut out);
         out
     }
@@ -99,10 +99,10 @@ pub(super) fn first_type(payloads: &[Payload]) -> PayloadType {
 }
 
 /// Appends the payloads. The generic header of each names the type of the next (RFC 7296
-/// section 3.2).
-pub(super) fn encode_chain(payloads: &[Payload], out: &mut Vec<u8>) {
+/// section 3.2), that of the last one `behind`.
+pub(super) fn encode_chain(payloads: &[Payload], behind: PayloadType, out: &mut Vec<u8>) {
     for (index, payload) in payloads.iter().enumerate() {
-        let next = first_type(&payloads[index + 1..]);
+        let next = payloads.get(index + 1).map_or(behind, Payload::kind);
         let critical = u8::from(payload.is_critical()) << 7;
         payload.encode_body(&mut LengthPrefixed::after(&[next.0, critical], out));
     }
@@ -122,11 +122,7 @@ pub(super) fn read_chain(
             return Err(Malformed::TooMany("the payload chain"));
         }
         let generic = Generic::read(reader)?;
-        let payload = match kind.is_private() && !exchange.is_private() {
-            true => Payload::unknown(kind, generic.critical, generic.body),
-            false => Payload::read_body(kind, generic.critical, generic.body)?,
-        };
-        payloads.push(payload);
+        payloads.push(generic.payload(kind, exchange)?);
         kind = generic.next;
     }
     reader.clone().finish()?;
@@ -155,5 +151,17 @@ impl<'a> Generic<'a> {
             critical,
             body: reader.take(length)?,
         })
+    }
+
+    /// Parses the body of a payload of this kind.
+    pub(super) fn payload(
+        &self,
+        kind: PayloadType,
+        exchange: ExchangeType,
+    ) -> Result<Payload, Malformed> {
+        match kind.is_private() && !exchange.is_private() {
+            true => Ok(Payload::unknown(kind, self.critical, self.body)),
+            false => Payload::read_body(kind, self.critical, self.body),
+        }
     }
 }

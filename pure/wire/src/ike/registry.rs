@@ -17,6 +17,7 @@ registry! {
         // Private use, 240 to 255.
         KEY_DISTRIBUTE = 240,
         KEY_REQUEST = 241,
+        SKID_RESUME = 242,
     }
 }
 
@@ -234,6 +235,8 @@ registry! {
         NEIGHBOURS = 41106,
         ONWARD = 41107,
         TOKEN = 41108,
+        SESSION_REQUEST = 41109,
+        SESSION = 41110,
     }
 }
 
@@ -323,14 +326,17 @@ impl NotifyType {
         matches!(
             self,
             Self::KEY_REFUSED | Self::ZONES_REQUIRED | Self::OFFER_REFUSED | Self::USE_BEET_MODE
-        ) || Self::ZONE_MAP.0 <= self.0 && self.0 <= Self::TOKEN.0
+        ) || Self::ZONE_MAP.0 <= self.0 && self.0 <= Self::SESSION.0
     }
 }
 
 impl ExchangeType {
     /// Returns true for our private exchanges.
     pub const fn is_private(self) -> bool {
-        matches!(self, Self::KEY_DISTRIBUTE | Self::KEY_REQUEST)
+        matches!(
+            self,
+            Self::KEY_DISTRIBUTE | Self::KEY_REQUEST | Self::SKID_RESUME
+        )
     }
 }
 

@@ -2,7 +2,7 @@
 //! Encrypted Fragment payload (RFC 7383 section 2.5).
 //!
 //! ```text
-//!  IKE header | (clear payloads, ignored) | generic header of SK | IV | ciphertext | ICV
+//!  IKE header | (clear payloads) | generic header of SK | IV | ciphertext | ICV
 //!  '----------------- associated data ---------------------------'
 //!  ciphertext = content | padding | pad length (1)
 //!
@@ -12,7 +12,8 @@
 //!
 //! The cipher's [`Frame`] defines the lengths of IV and ICV, and the block length of the
 //! ciphertext. SK or SKF is the last payload; the type field of its generic header names the first
-//! payload inside. The [`Content`] of SK is a payload chain; that of SKF is a piece of one, cut
+//! payload inside. Only SKID_RESUME has clear payloads before it; in other messages they are
+//! ignored. The [`Content`] of SK is a payload chain; that of SKF is a piece of one, cut
 //! anywhere. This module defines the layout, and the caller supplies the cipher.
 
 use super::message::{Generic, MAX_PAYLOADS, encode_chain, first_type, read_chain};
@@ -101,7 +102,7 @@ pub enum NotOpened<E> {
 
 impl<'a> Sealed<'a> {
     /// Finds the Encrypted payload in a message whose length was checked. It authenticates the
-    /// payloads before it, which are never read.
+    /// payloads before it, which [`Self::clear`] reads.
     pub(super) fn find(
         header: Header,
         octets: &'a [u8],
@@ -141,6 +142,20 @@ impl<'a> Sealed<'a> {
             }));
         }
         Err(Malformed::TooMany("the payload chain"))
+    }
+
+    /// Returns the clear payloads before the Encrypted one. They are as authentic as the content
+    /// once that is open.
+    pub fn clear(&self) -> Result<Message, Malformed> {
+        let mut reader = Reader::new("the clear payloads", self.aad);
+        let (header, mut kind, _) = Header::read_with_chain(&mut reader)?;
+        let mut payloads = Vec::new();
+        while !matches!(kind, PayloadType::SK | PayloadType::SKF) {
+            let generic = Generic::read(&mut reader)?;
+            payloads.push(generic.payload(kind, header.exchange)?);
+            kind = generic.next;
+        }
+        Ok(Message { header, payloads })
     }
 
     /// Opens a whole message with `open(iv, associated data, text in place, icv)`. The plaintext is
@@ -224,7 +239,7 @@ impl Message {
         iv: &[u8],
         seal: impl FnOnce(&[u8], &mut [u8], &mut [u8]),
     ) -> Vec<u8> {
-        Content::new(&self.payloads).seal_with(&self.header, None, frame, iv, seal)
+        Content::new(&self.payloads).seal_with(&self.header, &[], None, frame, iv, seal)
     }
 }
 
@@ -235,7 +250,7 @@ impl Content {
         // the written part is wiped, because wiping all of it would take longer than the rest of
         // this function.
         let mut written = Vec::with_capacity(super::MAX_MESSAGE);
-        encode_chain(payloads, &mut written);
+        encode_chain(payloads, PayloadType::NONE, &mut written);
         let octets = Zeroizing::new(written.clone());
         written.as_mut_slice().zeroize();
         Self {
@@ -302,19 +317,24 @@ impl Content {
         named.collect()
     }
 
-    /// Returns the wire form of a message, or of a fragment of one.
+    /// Returns the wire form of a message behind clear payloads, or of a fragment of one.
     pub fn seal_with(
         &self,
         header: &Header,
+        clear: &[Payload],
         fragment: Option<Fragment>,
         frame: Frame,
         iv: &[u8],
         seal: impl FnOnce(&[u8], &mut [u8], &mut [u8]),
     ) -> Vec<u8> {
         // The buffer is large enough never to move, as above.
-        let mut out = Vec::with_capacity(self.sealed_len(frame) + NUMBERS_LEN);
+        let mut before = Vec::with_capacity(BEFORE);
         let kind = fragment.map_or(PayloadType::SK, |_| PayloadType::SKF);
-        header.encode(kind, &mut out);
+        header.encode(clear.first().map_or(kind, Payload::kind), &mut before);
+        encode_chain(clear, kind, &mut before);
+        let before_len = before.len() + Generic::HEADER_LEN;
+        let mut out = Vec::with_capacity(before_len + self.sealed_len(frame) + NUMBERS_LEN);
+        out.append(&mut before);
         let numbers = fragment.map(|at| [at.number.to_be_bytes(), at.total.to_be_bytes()].concat());
         let numbers = numbers.unwrap_or_default();
         {
@@ -330,7 +350,7 @@ impl Content {
         Header::set_length(&mut out);
         let icv_at = out.len() - frame.icv_len;
         let (rest, icv) = out.split_at_mut(icv_at);
-        let (aad, body) = rest.split_at_mut(BEFORE + numbers.len());
+        let (aad, body) = rest.split_at_mut(before_len + numbers.len());
         seal(aad, &mut body[frame.iv_len..], icv);
         out
     }

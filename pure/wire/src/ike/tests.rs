@@ -190,6 +190,7 @@ fn private_notifies_are_forgotten_and_private_errors_become_unknown_ones() {
         .collect();
     let ours = [
         12288, 12289, 12290, 40961, 41100, 41101, 41102, 41103, 41104, 41105, 41106, 41107, 41108,
+        41109, 41110,
     ];
     assert_eq!(known, ours);
     for kind in 0..=u16::MAX {
@@ -239,10 +240,57 @@ fn an_encrypted_payload_must_be_the_last() {
 /// Returns a fragment sealed with the toy cipher.
 fn toy_fragment(content: &Content, number: u16, total: u16) -> Vec<u8> {
     let at = Fragment { number, total };
-    content.seal_with(&HEADER, Some(at), Frame::AEAD, &[3; 8], |aad, text, icv| {
-        text.iter_mut().for_each(|octet| *octet ^= 0x5a);
-        icv.copy_from_slice(&toy(aad, text));
-    })
+    content.seal_with(
+        &HEADER,
+        &[],
+        Some(at),
+        Frame::AEAD,
+        &[3; 8],
+        |aad, text, icv| {
+            text.iter_mut().for_each(|octet| *octet ^= 0x5a);
+            icv.copy_from_slice(&toy(aad, text));
+        },
+    )
+}
+
+/// Returns a message with two clear payloads before the Encrypted one.
+fn toy_half_clear() -> (Vec<Payload>, Vec<Payload>, Vec<u8>) {
+    let clear = vec![
+        Payload::Nonce(vec![1; 32]),
+        Payload::Notify(Notify::new(NotifyType::SESSION, vec![2; 32])),
+    ];
+    let inside = vec![Payload::VendorId(vec![3; 16])];
+    let content = Content::new(&inside);
+    let octets = content.seal_with(
+        &HEADER,
+        &clear,
+        None,
+        Frame::AEAD,
+        &[3; 8],
+        |aad, text, icv| {
+            text.iter_mut().for_each(|octet| *octet ^= 0x5a);
+            icv.copy_from_slice(&toy(aad, text));
+        },
+    );
+    (clear, inside, octets)
+}
+
+#[test]
+fn clear_payloads_before_the_encrypted_one_are_read_and_authenticated() {
+    let (clear, inside, octets) = toy_half_clear();
+    let Ok(Datagram::Sealed(sealed)) = Datagram::decode(&octets) else {
+        panic!("it is sealed");
+    };
+    assert_eq!(sealed.clear().unwrap().payloads, clear);
+    assert_eq!(toy_open(&sealed).unwrap().payloads, inside);
+    let sealed_at = octets.len() - 40 - 4 - 8 - 20 - 1 - 16;
+    for place in HEADER_LEN..sealed_at {
+        let mut changed = octets.clone();
+        changed[place] ^= 1;
+        if let Ok(Datagram::Sealed(sealed)) = Datagram::decode(&changed) {
+            assert!(toy_open(&sealed).is_err(), "octet {place}");
+        }
+    }
 }
 
 /// RFC 7383 section 2.5: Next Payload 40 (Nonce), then the numbers, then the same fields as in SK.
