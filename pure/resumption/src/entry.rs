@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! version (1) = 1 | kind of proof (1) | suite (1) | PRF (1) | group (1)
-//! | additional key exchanges and PPK (1) | last full authentication (4) | end (4)
+//! | additional key exchanges, PPK and way (1) | last full authentication (4) | end (4)
 //! | seconds established (4) | credential (8) | secret (length of the PRF's output)
 //! ```
 //!
@@ -35,6 +35,9 @@ const MOST_CERTIFICATES: usize = 10;
 
 /// Bit of the additional key exchanges that stands for a PPK.
 const PPK: u8 = 0x80;
+
+/// Bit of the additional key exchanges that stands for [`Way::Skid3`].
+const SKID3: u8 = 0x40;
 
 /// Fingerprint of the credentials by which both ends can prove their identities, keyed with the
 /// secret of the entry: without the entry it says nothing.
@@ -77,9 +80,21 @@ pub struct Entry {
     pub ends: UnixTime,
 }
 
+/// Exchange by which a session is resumed. An entry is good for one of them only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// A ticket (RFC 5723). The secret is SK_d.
+    Ticket,
+    /// SKID3 (paper 004, section V). The secret is derived from SK_d, and SK_d cannot be had from
+    /// it.
+    Skid3,
+}
+
 /// The keys that both ends keep of an IKE SA, to derive those of the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
+    /// The exchange that they are for.
+    pub way: Way,
     /// Cipher suite of both IKE SAs.
     pub suite: Suite,
     /// PRF of both.
@@ -117,7 +132,12 @@ impl Entry {
                 Prf::HmacSha256 => 0,
             },
             number(group),
-            further | if keys.ppk { PPK } else { 0 },
+            further
+                | if keys.ppk { PPK } else { 0 }
+                | match keys.way {
+                    Way::Ticket => 0,
+                    Way::Skid3 => SKID3,
+                },
         ]);
         octets.extend(seconds(self.usage.since.0).to_be_bytes());
         octets.extend(seconds(self.ends.0).to_be_bytes());
@@ -148,7 +168,7 @@ impl Entry {
             0 => Prf::HmacSha256,
             _ => return Err(Unreadable),
         };
-        if secret.len() != prf.len() || (further & !PPK) >> Kem::ALL.len() != 0 {
+        if secret.len() != prf.len() || (further & !PPK & !SKID3) >> Kem::ALL.len() != 0 {
             return Err(Unreadable);
         }
         let kems = Kem::ALL.iter().enumerate();
@@ -160,6 +180,10 @@ impl Entry {
             group: *Group::ALL.get(usize::from(*group)).ok_or(Unreadable)?,
             credential: *credential,
             keys: Keys {
+                way: match further & SKID3 {
+                    0 => Way::Ticket,
+                    _ => Way::Skid3,
+                },
                 suite: *Suite::ALL.get(usize::from(*suite)).ok_or(Unreadable)?,
                 prf,
                 kems: kems.map(|(_, kem)| *kem).collect(),
@@ -237,6 +261,7 @@ mod tests {
             group: Group::P256,
             credential: [3; 8],
             keys: Keys {
+                way: Way::Skid3,
                 suite: Suite::Aes256Gcm16,
                 prf: Prf::HmacSha256,
                 kems: vec![Kem::MlKem768],

@@ -17,7 +17,7 @@ mod sealed;
 mod store;
 mod strategy;
 
-pub use entry::{Entry, Fingerprint, Keys, MOST_OCTETS, Proof, Unreadable};
+pub use entry::{Entry, Fingerprint, Keys, MOST_OCTETS, Proof, Unreadable, Way};
 pub use memory::Memory;
 pub use reference::{Handle, Reference, ReferenceKey};
 pub use sealed::{Sealer, StoreKey};

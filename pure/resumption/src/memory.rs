@@ -97,7 +97,7 @@ impl Store for Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Keys, OperationId, Proof, Usage};
+    use crate::{Keys, OperationId, Proof, Usage, Way};
     use crypto::{Prf, Secret};
     use model::{Group, Identity, Suite};
     use std::time::Duration;
@@ -116,6 +116,7 @@ mod tests {
             group: Group::X25519,
             credential: [3; 8],
             keys: Keys {
+                way: Way::Ticket,
                 suite: Suite::Aes128Gcm16,
                 prf: Prf::HmacSha256,
                 kems: Vec::new(),

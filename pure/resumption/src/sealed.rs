@@ -84,7 +84,7 @@ impl Sealer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Keys, MOST_OCTETS, Proof, Usage};
+    use crate::{Keys, MOST_OCTETS, Proof, Usage, Way};
     use crypto::UnixTime;
     use model::{Group, Suite};
     use wire::ike::Identification;
@@ -102,6 +102,7 @@ mod tests {
             group: Group::X25519,
             credential: [3; 8],
             keys: Keys {
+                way: Way::Ticket,
                 suite: Suite::Aes128Gcm16,
                 prf: Prf::HmacSha256,
                 kems: Vec::new(),

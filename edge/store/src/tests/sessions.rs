@@ -4,7 +4,7 @@ use super::Folder;
 use crate::{Error, Sessions};
 use crypto::{Prf, Secret, UnixTime};
 use model::{Group, Suite};
-use resumption::{Entry, Handle, Kept, Keys, Operation, OperationId, Outcome, Proof, Usage};
+use resumption::{Entry, Handle, Kept, Keys, Operation, OperationId, Outcome, Proof, Usage, Way};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,6 +33,7 @@ fn entry(identity: &str, ends: u64) -> Entry {
         group: Group::X25519,
         credential: [3; 8],
         keys: Keys {
+            way: Way::Ticket,
             suite: Suite::Aes128Gcm16,
             prf: Prf::HmacSha256,
             kems: Vec::new(),
