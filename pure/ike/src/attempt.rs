@@ -8,7 +8,7 @@ use crate::allowed_suites::{AllowedEspSuites, AllowedIkeSuites};
 use crate::auth::Proof;
 use crate::config::{Config, Peer, PeerRole};
 use crate::down_reason::DownReason;
-use crate::exchange::auth::{Child, responder_identity};
+use crate::exchange::auth::{Child, initiator_identity, responder_identity};
 use crate::exchange::{find, find_notify, first_error, proposals};
 use crate::extension::fragment::Uncut;
 use crate::extension::ppk;
@@ -382,13 +382,6 @@ pub(crate) fn of_initiator(first: &[u8], second: Option<&Message>, private: bool
         offer.read_auth(second, true, private);
     }
     offer
-}
-
-fn initiator_identity(message: &Message) -> Option<&Identity> {
-    find(message, |payload| match payload {
-        Payload::IdInitiator(id) => Some(&id.identity),
-        _ => None,
-    })
 }
 
 /// Returns every algorithm in the SA payload of a message.

@@ -9,7 +9,7 @@ use crypto::{
     Aead, AeadAlgorithm, BLOCK_LEN, BadIcv, CbcHmac, Hmac, HmacAlgorithm, NONCE_LEN, Secret,
 };
 use model::{Sha2, Suite};
-use wire::ike::{Content, Fragment, Frame, Header, Message, NotOpened, Sealed};
+use wire::ike::{Content, Fragment, Frame, Header, Message, NotOpened, Payload, Sealed};
 
 /// Octets of salt that follow an AEAD's key (RFC 5282 section 7.1).
 const SALT_LEN: usize = 4;
@@ -68,7 +68,17 @@ impl Cipher {
     }
 
     pub(crate) fn seal(&mut self, message: &Message) -> Vec<u8> {
-        self.seal_content(&Content::new(&message.payloads), &message.header, None)
+        self.seal_behind(&[], message)
+    }
+
+    /// Seals a message behind clear payloads, which are authenticated as well.
+    pub(crate) fn seal_behind(&mut self, clear: &[Payload], message: &Message) -> Vec<u8> {
+        self.seal_all(
+            &Content::new(&message.payloads),
+            &message.header,
+            clear,
+            None,
+        )
     }
 
     /// Seals a message into datagrams of at most `room` octets: as a whole, or in fragments.
@@ -90,12 +100,29 @@ impl Cipher {
         header: &Header,
         at: Option<Fragment>,
     ) -> Vec<u8> {
+        self.seal_all(content, header, &[], at)
+    }
+
+    fn seal_all(
+        &mut self,
+        content: &Content,
+        header: &Header,
+        clear: &[Payload],
+        at: Option<Fragment>,
+    ) -> Vec<u8> {
         let (outbound, number) = (self.half(self.initiator), self.next);
         self.next += 1;
         let iv = outbound.iv(number);
-        content.seal_with(header, at, frame(self.suite), &iv, |aad, text, icv| {
-            outbound.seal(&iv, aad, text, icv);
-        })
+        content.seal_with(
+            header,
+            clear,
+            at,
+            frame(self.suite),
+            &iv,
+            |aad, text, icv| {
+                outbound.seal(&iv, aad, text, icv);
+            },
+        )
     }
 
     /// Returns the content of a message, or the piece of it that a fragment holds.

@@ -8,7 +8,7 @@ use model::{
     Encapsulation, Features, Group, Identity, Kem, LevelGrant, Licence, MapKind, Mode, PeerId,
     Room, Selectors, Shared, Suite, TrafficSelector, ZoneSelector, ZoneSuite,
 };
-use resumption::Strategy;
+use resumption::{Strategy, Way};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::num::NonZeroU8;
@@ -468,6 +468,19 @@ pub enum Resumption {
     Off,
     /// By a ticket (RFC 5723).
     Tickets,
+    /// By SKID3 with a peer that sent our vendor ID, by a ticket with any other one.
+    Skid3,
+}
+
+impl Resumption {
+    /// Returns true if sessions may be resumed in this way.
+    pub(crate) fn allows(self, way: Way) -> bool {
+        match self {
+            Self::Off => false,
+            Self::Tickets => way == Way::Ticket,
+            Self::Skid3 => true,
+        }
+    }
 }
 
 /// Requirement for zones.

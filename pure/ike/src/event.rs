@@ -22,7 +22,7 @@ pub enum Event {
         peer: PeerId,
         /// True if we initiated it.
         initiator: bool,
-        /// True if a session was resumed, by a ticket.
+        /// True if a session was resumed.
         resumed: bool,
     },
     /// An attempt to resume a session failed, or is not answered, and we initiated in full. The
@@ -44,7 +44,7 @@ pub enum Event {
         sa: IkeSaId,
         /// The peer.
         peer: PeerId,
-        /// True if a session was resumed, by a ticket: neither end has authenticated again.
+        /// True if a session was resumed: neither end has authenticated again.
         resumed: bool,
     },
     /// A peer established an IKE SA from another address while one from `old` was up, and did not

@@ -4,7 +4,8 @@
 //! identities, nothing else. Only the [`PeerProved`] token turns them into [`ProvedKeys`], and
 //! `auth` issues that token only for an AUTH payload that it has verified. Only [`ProvedKeys`]
 //! derive keys of child SAs. Code that creates a child SA with an unauthenticated peer therefore
-//! does not compile.
+//! does not compile. One thing is computed earlier: what a child SA of SKID3 will be made from
+//! ([`UnprovedKeys::first_child`]), as its second message answers a request for one.
 //!
 //! ```text
 //! SKEYSEED = prf(Ni | Nr, g^ir)
@@ -30,6 +31,16 @@
 //! SKEYSEED = prf(SK_d of the lost IKE SA, "Resumption" | Ni | Nr)
 //! ```
 //!
+//! With SKID3, the secret that is kept is a child of SK_d, and the keys come from it, from both
+//! nonces and from the whole first message. The first message itself is sealed with keys of its own
+//! (`extension/skid.rs`):
+//!
+//! ```text
+//! secret = prf(SK_d of the lost IKE SA, "SKID3 secret")
+//! SK_ai | SK_ei of the first message = prf+(secret, "SKID3 request" | Ni | SPIi)
+//! SKEYSEED = prf(secret, "SKID3 keys" | Ni | Nr | SHA-256(first message))
+//! ```
+//!
 //! A rekeyed IKE SA has its SKEYSEED from the old SK_d (section 2.18), so the authentication of the
 //! old one still counts. Each child SA has [`ChildKeys`]: the nonces of its exchange, the shared
 //! secret of a key exchange if there was one (section 2.17), and the secrets of the follow-up key
@@ -38,13 +49,18 @@
 use crate::auth::PeerProved;
 use crate::cipher::{Cipher, CipherKeys};
 use crate::prf::PrfKey;
-use crypto::{Prf, Secret};
+use crypto::{Prf, Secret, sha256};
 use model::{Kem, Suite};
-use resumption::Keys;
+use resumption::{Keys, Way};
 use wire::ike::GroupId;
 
 /// "10 ASCII characters, with no NULL terminator" (RFC 5723 section 5.1).
 const RESUMPTION: &[u8] = b"Resumption";
+
+/// Labels of SKID3: no two of them, and none of IKEv2's inputs, begin alike.
+const SKID3_SECRET: &[u8] = b"SKID3 secret";
+const SKID3_REQUEST: &[u8] = b"SKID3 request";
+const SKID3_KEYS: &[u8] = b"SKID3 keys";
 
 /// Inputs of both ends to the key schedule.
 pub(crate) struct Inputs<'a> {
@@ -117,10 +133,34 @@ impl UnprovedKeys {
     pub(crate) fn resumed(old: &Keys, inputs: &Inputs<'_>) -> Self {
         let nonces = [inputs.nonce_i, inputs.nonce_r].concat();
         let skeyseed = inputs.prf.mac(old.secret.expose(), &[RESUMPTION, &nonces]);
-        let mut keys = Self::expand(&skeyseed, &nonces, inputs);
+        Self::expand_resumed(&skeyseed, &nonces, old, inputs)
+    }
+
+    /// The same by SKID3, with the octets of the first message.
+    pub(crate) fn resumed_by_skid(old: &Keys, first: &[u8], inputs: &Inputs<'_>) -> Self {
+        let nonces = [inputs.nonce_i, inputs.nonce_r].concat();
+        let parts: [&[u8]; 3] = [SKID3_KEYS, &nonces, &sha256(&[first])];
+        let skeyseed = inputs.prf.mac(old.secret.expose(), &parts);
+        Self::expand_resumed(&skeyseed, &nonces, old, inputs)
+    }
+
+    /// The secrets that went into the keys of the lost IKE SA went into these, too.
+    fn expand_resumed(skeyseed: &Secret, nonces: &[u8], old: &Keys, inputs: &Inputs<'_>) -> Self {
+        let mut keys = Self::expand(skeyseed, nonces, inputs);
         keys.roots.ppk = old.ppk;
         keys.roots.kems.clone_from(&old.kems);
         keys
+    }
+
+    /// Returns the inputs to the keys of the child SA that the second message of SKID3 agrees on.
+    /// The child SA is created, and its keys are derived, once the peer is proved.
+    pub(crate) fn first_child(&self) -> ChildKeys {
+        ChildKeys {
+            sk_d: self.roots.sk_d.clone(),
+            exchanged: None,
+            nonces: [self.nonce_i.as_slice(), &self.nonce_r].concat(),
+            further: Vec::new(),
+        }
     }
 
     fn expand(skeyseed: &Secret, nonces: &[u8], inputs: &Inputs<'_>) -> Self {
@@ -202,13 +242,17 @@ impl UnprovedKeys {
 
 impl ProvedKeys {
     /// Returns the keys that resume the session once the IKE SA is lost.
-    pub(crate) fn kept(&self) -> Keys {
+    pub(crate) fn kept(&self, way: Way) -> Keys {
         Keys {
+            way,
             suite: self.cipher.suite,
             prf: self.sk_d.prf,
             kems: self.kems.clone(),
             ppk: self.ppk,
-            secret: self.sk_d.secret().clone(),
+            secret: match way {
+                Way::Ticket => self.sk_d.secret().clone(),
+                Way::Skid3 => self.sk_d.mac(&[SKID3_SECRET]),
+            },
         }
     }
 
@@ -271,6 +315,27 @@ impl ProvedKeys {
     pub(crate) fn sk_d(&self) -> &[u8] {
         self.sk_d.expose()
     }
+}
+
+/// Returns the cipher of SKID3's first message, which its initiator seals.
+pub(crate) fn first_cipher(old: &Keys, nonce_i: &[u8], spi_i: u64, initiator: bool) -> Cipher {
+    let mac_len = old.suite.mac_key_len();
+    let cipher_len = old.suite.key_len() + old.suite.salt_len();
+    let parts: [&[u8]; 3] = [SKID3_REQUEST, nonce_i, &spi_i.to_be_bytes()];
+    let secret = old.secret.expose();
+    let mut keys = old.prf.plus(secret, &parts, mac_len + cipher_len);
+    let mut next = |length| {
+        keys.split_off_front(length)
+            .expect("prf+ gave as many octets as asked for")
+    };
+    let (sk_ai, sk_ei) = (next(mac_len), next(cipher_len));
+    let keys = CipherKeys {
+        sk_ar: sk_ai.clone(),
+        sk_er: sk_ei.clone(),
+        sk_ai,
+        sk_ei,
+    };
+    Cipher::new(old.suite, keys, initiator)
 }
 
 /// Inputs to the keys of one child SA.
@@ -608,6 +673,7 @@ mod tests {
     #[test]
     fn the_schedule_of_a_resumed_session_is_that_of_rfc_5723_section_5_1() {
         let old = Keys {
+            way: Way::Ticket,
             suite: Suite::Aes128Gcm16,
             prf: Prf::HmacSha256,
             kems: vec![Kem::MlKem768],
@@ -628,12 +694,44 @@ mod tests {
             "ebbbe4e8ae6a4d46486d597ab242c4531e9d108dddf93b39a73cace1f038f7a1"
         );
         let proved = keys.proved(&PeerProved::by_signature(Vec::new()));
-        let kept = proved.kept();
+        let kept = proved.kept(Way::Ticket);
         assert_eq!((kept.ppk, &kept.kems), (true, &old.kems));
         assert_ne!(
             kept.secret, old.secret,
             "each session has a secret of its own"
         );
+    }
+
+    /// The expected values come from Python's hmac module.
+    #[test]
+    fn the_schedule_of_skid_is_that_of_the_protocol() {
+        let lost = derive(true).proved(&PeerProved::by_signature(Vec::new()));
+        let old = lost.kept(Way::Skid3);
+        assert_eq!(
+            hex(old.secret.expose()),
+            "d01599cced68af2463b524d7e857e5ce973e4211dfc9f3686ee28b66694165a1"
+        );
+        let cipher = first_cipher(&old, &[5; 32], 0x3333_3333_3333_3333, true);
+        assert_eq!(
+            hex(cipher.keys.sk_ei.expose()),
+            "93e0ddae9b9ac1c4a6da9d305620daaa033bbaaf"
+        );
+        let keys = UnprovedKeys::resumed_by_skid(&old, b"first message", &renewal());
+        assert_eq!(
+            hex(keys.roots.sk_d.expose()),
+            "ffc193e61dd422e8a86a5155d3813dbca8248f4bb710cb2837ebb0ca511ae8cf"
+        );
+        assert_eq!(
+            hex(keys.cipher.keys.sk_er.expose()),
+            "6eef7bd07cbf5df5c85d80bea416f51066766e96"
+        );
+        assert_eq!(
+            hex(keys.roots.own_proof.expose()),
+            "47add03692e43300a812c5a0a436dad3779db93e5f97d0d1baf92ee8fa0c0a14"
+        );
+        let child = keys.first_child().keymat(&[], 16);
+        let proved = keys.proved(&PeerProved::by_answer(Vec::new()));
+        assert_eq!(child, proved.first_child().keymat(&[], 16));
     }
 
     /// The same schedule with HMAC keys between SK_d and SK_ei.

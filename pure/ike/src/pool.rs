@@ -128,6 +128,14 @@ pub(crate) struct Families {
     pub(crate) ipv6: bool,
 }
 
+impl Families {
+    /// Returns true for IPv4 and false for IPv6, as far as they are wanted.
+    fn iter(self) -> impl Iterator<Item = bool> {
+        let families = [(self.ipv4, true), (self.ipv6, false)].into_iter();
+        families.filter_map(|(wanted, is_ipv4)| wanted.then_some(is_ipv4))
+    }
+}
+
 impl Pools {
     /// Leases addresses to an identity, for an IKE SA with it. Returns `None` if no address of any
     /// wanted family is left.
@@ -142,10 +150,7 @@ impl Pools {
         let name = (pool.name.clone(), identity.clone());
         let before = self.leases.get(&name).map(|held| held.lease(&name));
         let mut lent = InnerAddresses::default();
-        for is_ipv4 in [(wanted.ipv4, true), (wanted.ipv6, false)]
-            .into_iter()
-            .filter_map(|(wanted, is_ipv4)| wanted.then_some(is_ipv4))
-        {
+        for is_ipv4 in wanted.iter() {
             if let Some(address) = self.provide(pool, &name, is_ipv4, today) {
                 lent.set(address);
             }
@@ -170,6 +175,27 @@ impl Pools {
             _ => self.changes.push_back(LeaseChange::Kept(lease)),
         }
         Some(lent)
+    }
+
+    /// Returns the addresses of the wanted families that an identity has, if it has all that the
+    /// pool could lease to it.
+    pub(crate) fn held(
+        &self,
+        pool: &Pool,
+        identity: &Identity,
+        wanted: Families,
+    ) -> Option<InnerAddresses> {
+        let name = (pool.name.clone(), identity.clone());
+        let held = &self.leases.get(&name)?.addresses;
+        let mut lent = InnerAddresses::default();
+        for is_ipv4 in wanted
+            .iter()
+            .filter(|is_ipv4| pool.of(*is_ipv4).next().is_some())
+        {
+            let address = held.address(is_ipv4);
+            lent.set(address.filter(|address| pool.lends(*address))?);
+        }
+        (!lent.is_empty()).then_some(lent)
     }
 
     /// Adds a clone of an IKE SA as a user of its lease.

@@ -53,6 +53,12 @@ pub enum NotResumed {
     /// A credential, or our identity, has been replaced since the session was authenticated.
     #[error("a key, a CA or an identity in the configuration has changed since")]
     OtherCredential,
+    /// The inner addresses of the session are leased to another identity.
+    #[error("its inner addresses have been leased to another one since")]
+    OtherAddress,
+    /// The answer would be too long for a source address that is not verified.
+    #[error("the answer would be much longer than the request, whose source is not verified")]
+    TooLong,
     /// Another attempt has used the ticket, or the store did not answer in time.
     #[error("the ticket has been used, or the store of sessions did not answer in time")]
     Spent,

@@ -13,7 +13,7 @@ use crypto::{Prf, Rng, UnixTime};
 use model::{Deadline, Group, Identity, IkeSaId, Instant, PeerId};
 use resumption::{
     Entry, Fingerprint, Handle, Kept, Keys, Operation, Proof, Reference, ReferenceKey, Strategy,
-    Usage,
+    Usage, Way,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -64,8 +64,8 @@ pub(crate) struct Account {
     pub(crate) since: Instant,
     /// Latest end of an entry: that of the certificate, or of the authentication.
     pub(crate) ends: Option<UnixTime>,
-    /// The entry in the store, if the peer has a ticket.
-    pub(crate) handle: Option<Handle>,
+    /// The entry in the store, and the way for which it is good, if the peer has a ticket.
+    pub(crate) issued: Option<(Way, Handle)>,
 }
 
 impl Account {
@@ -134,7 +134,7 @@ impl Tickets {
             let account = Account {
                 before: original.usage(now),
                 since: now,
-                handle: None,
+                issued: None,
                 ..original.clone()
             };
             self.accounts.insert(to, account);
@@ -166,14 +166,15 @@ impl Tickets {
             return None;
         }
         let lifetime = Duration::from_secs(ends.0.saturating_sub(today.0));
-        if let Some(handle) = account.handle {
+        let issued = account.issued.filter(|(way, _)| *way == keys.way);
+        if let Some((_, handle)) = issued {
             return Some(Issued {
                 reference: self.key.issue(&handle),
                 lifetime,
             });
         }
         let handle = Handle::draw(rng);
-        account.handle = Some(handle);
+        let other = account.issued.replace((keys.way, handle));
         let in_advance = match strategy.counts_use() {
             true => CHECKPOINT,
             false => Duration::ZERO,
@@ -189,6 +190,9 @@ impl Tickets {
             ends,
         };
         let reference = self.key.issue(&handle);
+        if let Some((_, other)) = other {
+            self.remove(other);
+        }
         self.of_handles.insert(handle, sa);
         if strategy.counts_use() {
             self.checkpoint_at.get_or_insert(now + CHECKPOINT);
@@ -222,7 +226,8 @@ impl Tickets {
         }
         let charges = self.accounts.values().filter_map(|account| {
             let usage = account.usage(now).and(CHECKPOINT);
-            Some((account.handle?, usage))
+            let (_, handle) = account.issued?;
+            Some((handle, usage))
         });
         let charges: Vec<_> = charges.collect();
         if !charges.is_empty() {
@@ -293,7 +298,7 @@ impl Tickets {
     /// invalidated" (section 6.2). Its account stays.
     pub(crate) fn void(&mut self, sa: IkeSaId) {
         let account = self.accounts.get_mut(&sa);
-        if let Some(handle) = account.and_then(|account| account.handle.take()) {
+        if let Some((_, handle)) = account.and_then(|account| account.issued.take()) {
             self.remove(handle);
         }
         self.held.retain(|_, held| held.of != sa);
@@ -311,7 +316,7 @@ impl Tickets {
     pub(crate) fn close(&mut self, sa: IkeSaId, now: Instant) {
         if let Some(account) = self.accounts.remove(&sa) {
             let usage = account.usage(now);
-            if let Some(handle) = account.handle {
+            if let Some((_, handle)) = account.issued {
                 self.of_handles.remove(&handle);
                 self.submit(Operation::Charge(vec![(handle, usage)]));
             }

@@ -98,7 +98,7 @@ pub enum Event {
         /// Address of the other gateway.
         to: IpAddr,
     },
-    /// A session was resumed by a ticket, without a full exchange.
+    /// A session was resumed, without a full exchange.
     Resumed {
         /// The peer.
         peer: PeerId,

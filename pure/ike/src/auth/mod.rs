@@ -24,12 +24,15 @@
 //! AUTH = prf(SK_p, first message | peer's nonce | prf(SK_p, ID))
 //! ```
 //!
+//! SKID3 has no IKE_AUTH; its proofs are in `transcript`.
+//!
 //! `IntAuth` covers the messages between IKE_SA_INIT and IKE_AUTH (`extension::intermediate`).
 
 pub(crate) mod handshake;
 pub(crate) mod initiator;
 pub(crate) mod proof;
 pub(crate) mod responder;
+pub(crate) mod transcript;
 
 use crate::config::Peer;
 use crate::prf::PrfKey;
@@ -67,6 +70,13 @@ impl PeerProved {
     /// Creates the evidence for `signature`, after a signature has been verified with the key of
     /// these certificates, or with a raw public key.
     pub(crate) const fn by_signature(chain: Vec<Vec<u8>>) -> Self {
+        Self { chain }
+    }
+
+    /// Creates the evidence for SKID3's initiator, after it has opened a message that only the
+    /// responder of the lost IKE SA can have sealed. The certificates are those of the last full
+    /// proof.
+    pub(crate) const fn by_answer(chain: Vec<Vec<u8>>) -> Self {
         Self { chain }
     }
 

@@ -6,8 +6,8 @@
 use super::handshake::Handshake;
 use super::{PeerProved, Proof, Proved, Step, proof};
 use crate::bad_proof::BadProof;
-use crate::config::{Config, Peer, Resumption};
-use crate::exchange::auth::{Presented, responder_identity};
+use crate::config::{Config, Peer};
+use crate::exchange::auth::{Presented, initiator_identity, responder_identity};
 use crate::extension::ppk::{self, BadPpk, Choice};
 use crate::peer_table::PeerTable;
 use crate::refusal::{NotResumed, Refusal};
@@ -195,8 +195,7 @@ impl Responder {
         verified.map(|proved| (peer, proved)).ok_or(wrong)
     }
 
-    /// Identifies and authenticates the initiator of a session that is resumed. What the entry
-    /// proves has to be what is required today.
+    /// Identifies and authenticates the initiator of a session that is resumed.
     fn verify_resumed<'c>(
         &self,
         entry: &Entry,
@@ -212,28 +211,8 @@ impl Responder {
         let claim = self.handshake.peer_claim(id, &[]);
         let proved = claim.verify_keys(proof, entry.chain.clone());
         let proved = proved.ok_or_else(|| refuse(NotResumed::WrongProof))?;
-        if id.identity != entry.identity {
-            return Err(refuse(NotResumed::OtherIdentity));
-        }
-        let peer = find_peer(config, &id.identity, round.from)?;
-        is_meant(round.request, config)?;
-        if peer.resumption == Resumption::Off {
-            return Err(refuse(NotResumed::Off));
-        }
-        let keys = &entry.keys;
-        let lacks_ppk = peer.ppk.as_ref().is_some_and(|ppk| ppk.required) && !keys.ppk;
-        let is_allowed = peer.accepts_keys(keys.suite, entry.group, &keys.kems);
-        if Proof::of(peer).kind() != Some(entry.proof) || lacks_ppk || !is_allowed {
-            return Err(refuse(NotResumed::TooLittle));
-        }
-        if proof::fingerprint(peer, keys, config) != entry.credential {
-            return Err(refuse(NotResumed::OtherCredential));
-        }
-        let revoked = config.trust.revoked_since(&entry.chain, entry.usage.since);
-        match revoked {
-            Some(revoked) => Err(bad_proof(&id.identity, revoked.into())),
-            None => Ok((peer, proved)),
-        }
+        let peer = judge(entry, round.request, round.from, config)?;
+        Ok((peer, proved))
     }
 
     /// Decides about the initiator's PPK, and mixes it into the keys if it is used.
@@ -277,6 +256,42 @@ impl Responder {
         payloads.push(Payload::Authentication(own.authentication));
         payloads.extend((roots.ppk && self.ppk).then(ppk::confirmation));
         Ok(payloads)
+    }
+}
+
+/// Returns the peer whose session an entry resumes, if `request` is about that peer and us. What
+/// the entry proves has to be what is required today.
+pub(crate) fn judge<'c>(
+    entry: &Entry,
+    request: &Message,
+    from: IpAddr,
+    config: &'c PeerTable,
+) -> Result<&'c Peer, Refusal> {
+    let claimed = initiator_identity(request).ok_or(Refusal::AuthenticationMethod)?;
+    let refuse = |why| Refusal::NotResumed {
+        claimed: claimed.clone(),
+        why,
+    };
+    if *claimed != entry.identity {
+        return Err(refuse(NotResumed::OtherIdentity));
+    }
+    let peer = find_peer(config, claimed, from)?;
+    is_meant(request, config)?;
+    let keys = &entry.keys;
+    if !peer.resumption.allows(keys.way) {
+        return Err(refuse(NotResumed::Off));
+    }
+    let lacks_ppk = peer.ppk.as_ref().is_some_and(|ppk| ppk.required) && !keys.ppk;
+    let is_allowed = peer.accepts_keys(keys.suite, entry.group, &keys.kems);
+    if Proof::of(peer).kind() != Some(entry.proof) || lacks_ppk || !is_allowed {
+        return Err(refuse(NotResumed::TooLittle));
+    }
+    if proof::fingerprint(peer, keys, config) != entry.credential {
+        return Err(refuse(NotResumed::OtherCredential));
+    }
+    match config.trust.revoked_since(&entry.chain, entry.usage.since) {
+        Some(revoked) => Err(bad_proof(claimed, revoked.into())),
+        None => Ok(peer),
     }
 }
 

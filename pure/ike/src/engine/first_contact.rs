@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::counters::DropReason;
 use crate::engine::own_spi;
 use crate::exchange::notify;
-use crate::extension::{cookie, padding};
+use crate::extension::{cookie, padding, skid};
 use crate::sa::arrived::Arrived;
 use crate::sa::await_auth::AwaitAuth;
 use crate::sa::await_entry::AwaitEntry;
@@ -27,12 +27,22 @@ impl Engine {
     /// Handles a message without our SPI, which is either an initiator's first or invalid.
     pub(crate) fn handle_first(&mut self, arrived: &Arrived<'_>, now: Instant) {
         let header = *arrived.datagram.header();
-        let Datagram::Clear(request) = &arrived.datagram else {
-            return self.drop(DropReason::UnknownSa);
-        };
         if !header.is_first() {
             return self.drop(DropReason::UnknownSa);
         }
+        let clear;
+        let request = match &arrived.datagram {
+            Datagram::Clear(request) => request,
+            // Its clear payloads are all that can be read before its entry is there.
+            Datagram::Sealed(sealed) if skid::is_meant(&header) => match sealed.clear() {
+                Ok(read) => {
+                    clear = read;
+                    &clear
+                }
+                Err(_) => return self.drop(DropReason::WrongPayloads),
+            },
+            Datagram::Sealed(_) => return self.drop(DropReason::UnknownSa),
+        };
         if self.by_spi.contains_key(&header.spi_i) {
             return self.drop(DropReason::Reflected);
         }
@@ -108,7 +118,7 @@ impl Engine {
         };
         let terms = HalfOpenTerms { paid, until };
         let begun = match request.header.exchange {
-            ExchangeType::IKE_SESSION_RESUME => {
+            ExchangeType::IKE_SESSION_RESUME | ExchangeType::SKID_RESUME => {
                 let begun = AwaitEntry::begin(request, arrived.octets, terms, turn);
                 begun.map(|state| State::AwaitEntry(Box::new(state)))
             }
@@ -176,9 +186,14 @@ impl Engine {
         let mut is_taken = false;
         if let State::AwaitAuth(state) = &mut sa.state {
             is_taken = paid && state.takes_with_cookie(request, octets, responses);
-            // After another request, the initiator has the answer to the first one.
-            if !is_crowded && responses.is_newest(0) {
-                state.extend(now + self.config.timers.half_open);
+        }
+        // After another request, the initiator has the answer to the first one.
+        if !is_crowded && responses.is_newest(0) {
+            let expires = now + self.config.timers.half_open;
+            match &mut sa.state {
+                State::AwaitAuth(state) => state.extend(expires),
+                State::AwaitProof(state) => state.extend(expires),
+                _ => {}
             }
         }
         let arrival = match is_taken {

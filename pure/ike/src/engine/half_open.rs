@@ -67,7 +67,7 @@ impl HalfOpen {
     /// SA.
     pub(crate) fn insert(&mut self, sa: &Sa, from: Origin, now: Instant) {
         let id = sa.core.id;
-        if matches!(sa.state, State::AwaitEntry(_) | State::AwaitAuth(_)) {
+        if is_answered(&sa.state) {
             let origin = (sa.core.path.remote, sa.core.spi_i);
             self.sas.insert(origin, id);
             self.origin.insert(id, origin);
@@ -77,10 +77,8 @@ impl HalfOpen {
 
     /// Removes an SA that is authenticated or gone. A refused one still counts.
     pub(crate) fn update(&mut self, sa: &Sa) {
-        if matches!(
-            sa.state,
-            State::AwaitEntry(_) | State::AwaitAuth(_) | State::Ending(Ending::Lingering(_))
-        ) {
+        let is_refused = matches!(sa.state, State::Ending(Ending::Lingering(_)));
+        if is_answered(&sa.state) || is_refused {
             return;
         }
         if self.counted.remove(sa.core.id)
@@ -89,4 +87,13 @@ impl HalfOpen {
             self.sas.remove(&origin);
         }
     }
+}
+
+/// Returns true if an initiator was answered, or is once the store has answered, and is not
+/// authenticated.
+const fn is_answered(state: &State) -> bool {
+    matches!(
+        state,
+        State::AwaitEntry(_) | State::AwaitAuth(_) | State::AwaitProof(_)
+    )
 }

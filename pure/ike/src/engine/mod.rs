@@ -172,13 +172,15 @@ impl Engine {
         now: Instant,
     ) -> Result<IkeSaId, ApiMisuse> {
         let (menu, path) = self.prepare(peer, path, anew, now)?;
-        let uses = |peer: &Peer| peer.resumption == Resumption::Tickets;
-        let uses = self.config.peer(peer).is_some_and(uses);
+        let known = self.config.peer(peer);
+        let allowed = known.map_or(Resumption::Off, |known| known.resumption);
         let held = self.tickets.present(peer, path.local.ip(), now);
-        let held = held.filter(|_| uses);
-        Ok(self.insert_begun(peer, path, anew, now, |turn| match held {
-            Some(held) => State::ResumeSent(ResumeSent::begin(held, turn)),
-            None => InitSent::begin(menu, None, turn),
+        let held = held.filter(|held| allowed.allows(held.keys.way));
+        Ok(self.insert_begun(peer, path, anew, now, |turn| {
+            match held.and_then(|held| ResumeSent::begin(held, turn)) {
+                Some(state) => State::ResumeSent(state),
+                None => InitSent::begin(menu, None, turn),
+            }
         }))
     }
 

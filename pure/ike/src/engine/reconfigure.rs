@@ -10,7 +10,7 @@
 //! an IKE SA is established.
 
 use crate::bad_proof::BadProof;
-use crate::config::{Config, Peer, Resumption};
+use crate::config::{Config, Peer};
 use crate::down_reason::DownReason;
 use crate::engine::Engine;
 use crate::peer_table::PeerTable;
@@ -52,7 +52,7 @@ impl Engine {
         let config = &self.config;
         self.tickets.retain(|peer, held| {
             let peer = config.peer(peer).filter(|_| !changed.contains(&peer));
-            let uses = peer.is_some_and(|peer| peer.resumption == Resumption::Tickets);
+            let uses = peer.is_some_and(|peer| peer.resumption.allows(held.keys.way));
             let revoked = config.trust.revoked_since(&held.chain, held.believed);
             uses && revoked.is_none()
         });

@@ -218,9 +218,11 @@ impl Engine {
     fn status(&self, sa: &Sa) -> Option<SaStatus> {
         let state = match &sa.state {
             State::InitSent(_) | State::ResumeSent(_) => SaState::Connecting,
-            State::KemSent(_) | State::AuthSent(_) | State::AwaitEntry(_) | State::AwaitAuth(_) => {
-                SaState::Authenticating
-            }
+            State::KemSent(_)
+            | State::AuthSent(_)
+            | State::AwaitEntry(_)
+            | State::AwaitAuth(_)
+            | State::AwaitProof(_) => SaState::Authenticating,
             State::Established(_) => SaState::Established,
             State::Ending(Ending::Closing(_)) => SaState::Closing,
             State::Ending(_) => return None,

@@ -13,11 +13,7 @@ pub(crate) struct Presented<'a> {
 impl<'a> Presented<'a> {
     /// Reads IDi and AUTH of the initiator.
     pub(crate) fn of_initiator(message: &'a Message) -> Option<Self> {
-        let id = find(message, |payload| match payload {
-            Payload::IdInitiator(id) => Some(id),
-            _ => None,
-        })?;
-        Self::with(id, message)
+        Self::with(initiator_id(message)?, message)
     }
 
     /// Reads IDr and AUTH of the responder.
@@ -32,6 +28,18 @@ impl<'a> Presented<'a> {
         })?;
         Some(Self { id, proof })
     }
+}
+
+/// Returns IDi, the identity that the initiator claims.
+pub(crate) fn initiator_identity(message: &Message) -> Option<&Identity> {
+    initiator_id(message).map(|id| &id.identity)
+}
+
+fn initiator_id(message: &Message) -> Option<&Identification> {
+    find(message, |payload| match payload {
+        Payload::IdInitiator(id) => Some(id),
+        _ => None,
+    })
 }
 
 /// Returns IDr: in a request, the identity that the initiator expects.

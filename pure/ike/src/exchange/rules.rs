@@ -45,6 +45,33 @@ const RULES: &[Rule] = &[
         response: true,
         payloads: &[(PayloadType::NONCE, 1, 1)],
     },
+    // The first message has a nonce, the third one AUTH. Their handlers look for these.
+    Rule {
+        exchange: ExchangeType::SKID_RESUME,
+        response: false,
+        payloads: &[
+            (PayloadType::NONCE, 0, 1),
+            (PayloadType::IDI, 0, 1),
+            (PayloadType::IDR, 0, 1),
+            (PayloadType::AUTH, 0, 1),
+            (PayloadType::CP, 0, 1),
+            (PayloadType::SA, 0, 1),
+            (PayloadType::TSI, 0, 1),
+            (PayloadType::TSR, 0, 1),
+        ],
+    },
+    Rule {
+        exchange: ExchangeType::SKID_RESUME,
+        response: true,
+        payloads: &[
+            (PayloadType::NONCE, 0, 1),
+            (PayloadType::IDR, 0, 1),
+            (PayloadType::CP, 0, 1),
+            (PayloadType::SA, 0, 1),
+            (PayloadType::TSI, 0, 1),
+            (PayloadType::TSR, 0, 1),
+        ],
+    },
     Rule {
         exchange: ExchangeType::IKE_INTERMEDIATE,
         response: false,

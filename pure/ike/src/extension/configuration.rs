@@ -102,14 +102,30 @@ pub(crate) fn request(addressing: &Addressing, local: &[TrafficSelector]) -> Opt
     }))
 }
 
-/// Leases addresses to the initiator that authenticated as `identity`. Returns the reply and the
-/// addresses, or `None` if its addresses are not ours to lease.
+/// An initiator that requests addresses.
+pub(crate) struct Lessee<'a> {
+    /// The identity that it proves.
+    pub(crate) identity: &'a Identity,
+    pub(crate) sa: IkeSaId,
+    pub(crate) lending: Lending,
+}
+
+/// Addresses that an initiator may get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lending {
+    /// Any free ones, which are leased to it.
+    Any,
+    /// Those that its identity has. Nothing changes, as it has not been authenticated yet.
+    Held,
+}
+
+/// Leases addresses to an initiator. Returns the reply and the addresses, or `None` if its
+/// addresses are not ours to lease.
 pub(crate) fn answer(
     addressing: &Addressing,
     local: &[TrafficSelector],
     request: &Message,
-    identity: &Identity,
-    sa: IkeSaId,
+    lessee: Lessee<'_>,
     pools: &mut Pools,
     today: UnixTime,
 ) -> Result<Option<(Payload, InnerAddresses)>, (NotifyType, Refusal)> {
@@ -131,15 +147,17 @@ pub(crate) fn answer(
         ipv4: asks_for_address(asked, true),
         ipv6: asks_for_address(asked, false),
     };
-    let lent = pools
-        .lend(pool, identity, wanted, sa, today)
-        .ok_or_else(|| {
-            let pool = pool.name.clone();
-            (
-                NotifyType::INTERNAL_ADDRESS_FAILURE,
-                Refusal::NoAddressLeft { pool },
-            )
-        })?;
+    let lent = match lessee.lending {
+        Lending::Any => pools.lend(pool, lessee.identity, wanted, lessee.sa, today),
+        Lending::Held => pools.held(pool, lessee.identity, wanted),
+    };
+    let lent = lent.ok_or_else(|| {
+        let pool = pool.name.clone();
+        (
+            NotifyType::INTERNAL_ADDRESS_FAILURE,
+            Refusal::NoAddressLeft { pool },
+        )
+    })?;
     Ok(Some((reply(lent, pool, local), lent)))
 }
 

@@ -26,6 +26,7 @@ pub(crate) mod reauth;
 pub(crate) mod redirect;
 pub(crate) mod resource;
 pub(crate) mod routability;
+pub(crate) mod skid;
 pub(crate) mod slot;
 pub(crate) mod tcp;
 pub(crate) mod tfc;

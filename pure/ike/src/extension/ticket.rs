@@ -22,9 +22,13 @@
 //!
 //! A refusal (TICKET_NACK) is not authenticated. It begins a full exchange beside the attempt, and
 //! spends nothing else: a good answer that comes later still counts.
+//!
+//! Peers that sent our vendor ID can resume by SKID3 as well (`skid.rs`). What they are given for
+//! that has the same form and the same life as a ticket, in notifies of its own.
 
 use crate::config::{Peer, Resumption};
 use crate::exchange::{find_notify, notify};
+use resumption::Way;
 use std::time::Duration;
 use wire::ike::{Message, NotifyType, Payload};
 
@@ -35,29 +39,62 @@ const LONGEST: Duration = Duration::from_secs(30 * 86_400);
 /// certificates.
 const LARGEST: usize = 2048;
 
+/// The notifies of a way to resume: what asks for a ticket, what carries one with its lifetime, and
+/// what presents it.
+struct Notifies {
+    asks: NotifyType,
+    gives: NotifyType,
+    presents: NotifyType,
+}
+
+impl Notifies {
+    const fn of(way: Way) -> Self {
+        match way {
+            Way::Ticket => Self {
+                asks: NotifyType::TICKET_REQUEST,
+                gives: NotifyType::TICKET_LT_OPAQUE,
+                presents: NotifyType::TICKET_OPAQUE,
+            },
+            Way::Skid3 => Self {
+                asks: NotifyType::SESSION_REQUEST,
+                gives: NotifyType::SESSION,
+                presents: NotifyType::SESSION,
+            },
+        }
+    }
+}
+
 /// A ticket as its gateway gives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Given {
+    pub(crate) way: Way,
     pub(crate) ticket: Vec<u8>,
     pub(crate) lifetime: Duration,
 }
 
-/// Returns the notify that asks a peer for a ticket, if tickets are configured.
-pub(crate) fn request(peer: &Peer) -> Option<Payload> {
-    let wanted = peer.resumption == Resumption::Tickets;
-    wanted.then(|| notify(NotifyType::TICKET_REQUEST, Vec::new()))
+/// Returns the notify that asks a peer for a ticket, if resumption is configured. `private`: the
+/// peer understands our private numbers.
+pub(crate) fn request(peer: &Peer, private: bool) -> Option<Payload> {
+    let way = match peer.resumption {
+        Resumption::Off => return None,
+        Resumption::Skid3 if private => Way::Skid3,
+        Resumption::Skid3 | Resumption::Tickets => Way::Ticket,
+    };
+    Some(notify(Notifies::of(way).asks, Vec::new()))
 }
 
-/// Returns true if a request asks for a ticket.
-pub(crate) fn is_requested(request: &Message) -> bool {
-    find_notify(request, NotifyType::TICKET_REQUEST).is_some()
+/// Returns the way to resume for which a request asks for a ticket, if it does.
+pub(crate) fn requested(request: &Message, private: bool) -> Option<Way> {
+    let asks = |way: &Way| find_notify(request, Notifies::of(*way).asks).is_some();
+    let ways = [Way::Skid3, Way::Ticket].into_iter();
+    ways.filter(|way| private || *way == Way::Ticket).find(asks)
 }
 
 /// Returns the notify that carries a ticket with its lifetime.
-pub(crate) fn given(ticket: &[u8], lifetime: Duration) -> Payload {
+pub(crate) fn given(way: Way, ticket: &[u8], lifetime: Duration) -> Payload {
     let seconds = u32::try_from(lifetime.as_secs()).unwrap_or(u32::MAX);
     let data = [&seconds.to_be_bytes(), ticket].concat();
-    notify(NotifyType::TICKET_LT_OPAQUE, data)
+    notify(Notifies::of(way).gives, data)
 }
 
 /// Returns the refusal of a ticket, or of a request for one.
@@ -68,29 +105,36 @@ pub(crate) const fn refusal() -> Payload {
 /// Returns the answer to a request in a rekey, whose keys are not in use yet: TICKET_ACK, "if it
 /// cannot grant a ticket immediately" (section 4.1).
 pub(crate) fn postponed(request: &Message) -> Option<Payload> {
-    is_requested(request).then(|| notify(NotifyType::TICKET_ACK, Vec::new()))
+    let is_asked = find_notify(request, NotifyType::TICKET_REQUEST).is_some();
+    is_asked.then(|| notify(NotifyType::TICKET_ACK, Vec::new()))
 }
 
 /// Returns the ticket that a response carries. One without content or lifetime counts as absent.
 pub(crate) fn received(response: &Message) -> Option<Given> {
-    let notify = find_notify(response, NotifyType::TICKET_LT_OPAQUE)?;
+    let ways = [Way::Skid3, Way::Ticket].into_iter();
+    ways.filter_map(|way| received_for(way, response)).next()
+}
+
+fn received_for(way: Way, response: &Message) -> Option<Given> {
+    let notify = find_notify(response, Notifies::of(way).gives)?;
     let (seconds, ticket) = notify.data.split_first_chunk::<4>()?;
     let lifetime = Duration::from_secs(u32::from_be_bytes(*seconds).into());
     let is_sound = (1..=LARGEST).contains(&ticket.len()) && !lifetime.is_zero();
     is_sound.then(|| Given {
+        way,
         ticket: ticket.to_vec(),
         lifetime: lifetime.min(LONGEST),
     })
 }
 
 /// Returns the notify that presents a ticket.
-pub(crate) fn presentation(ticket: &[u8]) -> Payload {
-    notify(NotifyType::TICKET_OPAQUE, ticket.to_vec())
+pub(crate) fn presentation(way: Way, ticket: &[u8]) -> Payload {
+    notify(Notifies::of(way).presents, ticket.to_vec())
 }
 
 /// Returns the ticket that a first message presents.
-pub(crate) fn presented(request: &Message) -> Option<&[u8]> {
-    let notify = find_notify(request, NotifyType::TICKET_OPAQUE)?;
+pub(crate) fn presented(way: Way, request: &Message) -> Option<&[u8]> {
+    let notify = find_notify(request, Notifies::of(way).presents)?;
     Some(&notify.data)
 }
 
@@ -108,16 +152,17 @@ mod tests {
 
     #[test]
     fn a_ticket_is_received_as_it_was_given() {
-        let said = saying(vec![given(b"ticket", HOUR)]);
-        let expected = Given {
-            ticket: b"ticket".to_vec(),
-            lifetime: HOUR,
-        };
-        assert_eq!(received(&said), Some(expected));
-        assert_eq!(
-            presented(&saying(vec![presentation(b"t")])),
-            Some(&b"t"[..])
-        );
+        for way in [Way::Ticket, Way::Skid3] {
+            let said = saying(vec![given(way, b"ticket", HOUR)]);
+            let expected = Given {
+                way,
+                ticket: b"ticket".to_vec(),
+                lifetime: HOUR,
+            };
+            assert_eq!(received(&said), Some(expected));
+            let said = saying(vec![presentation(way, b"t")]);
+            assert_eq!(presented(way, &said), Some(&b"t"[..]));
+        }
     }
 
     #[test]

@@ -18,18 +18,20 @@ use crate::config::{Peer, PeerRole};
 use crate::down_reason::DownReason;
 use crate::exchange::auth::Child;
 use crate::exchange::{errors, first_error, notify};
-use crate::extension::configuration::{self, Inside};
+use crate::extension::configuration::{self, Inside, Lending, Lessee};
 use crate::extension::mobike::{self, Mobike};
 use crate::extension::mode::ModeContext;
 use crate::extension::{
-    self, childless, clone, contact, no_nats, overlap, reauth, redirect, resource,
+    childless, clone, contact, nat, no_nats, overlap, reauth, redirect, resource,
 };
 use crate::keys::{ChildKeys, ProvedKeys};
 use crate::refusal::Refusal;
-use crate::task::ticket;
-use model::{Group, InnerAddresses};
+use crate::session::Session;
+use crate::task::{follow, ticket};
+use model::{Group, InnerAddresses, Kem, Path, Suite};
 use resumption::Usage;
 use std::net::IpAddr;
+use std::time::Duration;
 use wire::ike::{Message, NotifyType, Payload};
 
 /// The first request, as its initiator has built it.
@@ -39,7 +41,8 @@ pub(crate) struct FirstRequest {
     pub(crate) child: Option<Offer>,
 }
 
-/// Builds the first request to a peer around the payloads of our proof.
+/// Builds the first request to a peer around the payloads of our proof. A request for a ticket may
+/// follow.
 pub(crate) fn request(
     peer: &Peer,
     proof: Vec<Payload>,
@@ -89,7 +92,6 @@ pub(crate) fn request(
     payloads.extend(peer.features.clones.then(clone::supported));
     payloads.extend(resource::supported(peer));
     payloads.extend(overlap::announcement(peer));
-    payloads.extend(extension::ticket::request(peer));
     Ok(FirstRequest { payloads, child })
 }
 
@@ -97,15 +99,48 @@ pub(crate) fn request(
 pub(crate) struct ProvedInitiator<'p> {
     pub(crate) proved: Proved<'p>,
     pub(crate) keys: ProvedKeys,
-    /// True if the initiator understands our private numbers.
+    pub(crate) traits: Traits,
+}
+
+/// What an initiator has said of itself before its request is answered.
+pub(crate) struct Traits {
+    /// True if it understands our private numbers.
     pub(crate) private: bool,
-    /// True if the initiator supports redirection.
+    /// True if it supports redirection.
     pub(crate) willing: bool,
     /// Gateway to which it is redirected, if it carries traffic.
     pub(crate) elsewhere: Option<IpAddr>,
     pub(crate) group: Group,
     /// Use of the last full proof so far, if a session is resumed.
     pub(crate) usage: Option<Usage>,
+}
+
+/// An initiator, as far as the answer to its request depends on it.
+pub(crate) struct Candidate<'a> {
+    pub(crate) peer: &'a Peer,
+    /// The first request, with all that is not a proof.
+    pub(crate) request: &'a Message,
+    /// Path on which it came.
+    pub(crate) path: Path,
+    pub(crate) traits: &'a Traits,
+    /// The certificates that authenticate it.
+    pub(crate) chain: Vec<Vec<u8>>,
+    pub(crate) lending: Lending,
+}
+
+/// The keys on which an answer is based.
+pub(crate) struct Basis<'a> {
+    pub(crate) suite: Suite,
+    pub(crate) kems: &'a [Kem],
+    pub(crate) child: ChildKeys,
+}
+
+/// What both ends have agreed on, before the IKE SA is up.
+pub(crate) struct Agreed {
+    /// The payloads of the answer beside proofs, as long as they were not sent.
+    pub(crate) payloads: Vec<Payload>,
+    beginning: Beginning,
+    child: Option<child::Agreed>,
 }
 
 /// Answers the authenticated peer with our proof and the child SA.
@@ -117,11 +152,7 @@ pub(crate) fn admit(
     let ProvedInitiator {
         proved,
         mut keys,
-        private,
-        willing,
-        elsewhere,
-        group,
-        usage,
+        traits,
     } = initiator;
     let Proved {
         peer,
@@ -129,73 +160,248 @@ pub(crate) fn admit(
         message: request,
         mut payloads,
     } = proved;
-    // A session that is resumed has what is left of its last full proof.
-    let since = usage.map_or(turn.ctx.today, |usage| usage.since);
-    let lifetime = reauth::left(peer.lifetimes.reauth, since, turn.ctx.today);
-    payloads.extend(reauth::announcement(lifetime));
-    let beginning = Beginning {
-        private,
-        initial: contact::is_initial(request),
-        mobike: Mobike::read(peer, request, false),
-        addresses: None,
+    payloads.extend(reauth::announcement(lifetime(peer, traits.usage, turn)));
+    let candidate = Candidate {
+        peer,
+        request,
+        path: arrived.path,
+        traits: &traits,
         chain: evidence.into_chain(),
-        counts_for: (!lifetime.is_zero()).then_some(lifetime),
-        willing,
-        clones: peer.features.clones && clone::is_supported(request),
-        resources: resource::is_agreed(peer, request),
-        window: overlap::announced(request),
-        resumed: usage.is_some(),
+        lending: Lending::Any,
     };
-    // Licensed nodes and their gateways carry no traffic that another gateway could carry, so
-    // they are not redirected.
-    let carries = matches!(peer.role, PeerRole::Vpn { .. });
-    let elsewhere = elsewhere.filter(|_| carries);
-    let outcome = match (no_nats::is_translated(request, arrived.path), elsewhere) {
-        (true, _) => Err((NotifyType::UNEXPECTED_NAT_DETECTED, Refusal::Translated)),
-        (false, Some(to)) => Err((NotifyType::REDIRECT, Refusal::SentElsewhere(to))),
-        (false, None) => answer_child(peer, request, &beginning, group, &keys, turn),
+    let basis = Basis {
+        suite: keys.cipher.suite,
+        kems: &keys.kems,
+        child: keys.first_child(),
     };
-    let child = match outcome {
-        Ok(Answered {
-            payloads: answer,
-            addresses,
-            child,
-        }) => {
-            payloads.extend(answer);
-            if beginning.mobike.is_some() {
-                let used = arrived.path.local.ip();
-                payloads.extend(mobike::supported(&turn.ctx.config.addresses, used));
-            }
-            payloads.extend(beginning.clones.then(clone::supported));
-            payloads.extend(resource::supported(peer).filter(|_| beginning.resources));
-            payloads.extend(overlap::announcement(peer));
-            ticket::open(peer, &beginning.chain, group, usage, turn);
-            payloads.extend(ticket::answer(request, &keys, turn));
-            Ok((addresses, child))
+    match candidate.agree(basis, turn) {
+        Ok(mut agreed) => {
+            payloads.append(&mut agreed.payloads);
+            payloads.extend(agreed.open(peer, &traits, request, &keys, turn));
+            protected::respond(turn, &mut keys.cipher, arrived, payloads);
+            Next::Up(agreed.begin(keys, turn))
         }
         Err((kind, why)) => {
-            let data = elsewhere.map_or_else(Vec::new, |to| redirect::data(to, &[]));
+            let data = match &why {
+                Refusal::SentElsewhere(to) => redirect::data(*to, &[]),
+                _ => Vec::new(),
+            };
             payloads.push(notify(kind, data));
             turn.ctx.out.counters.refused += 1;
             let end = End::Refused(why.clone());
             turn.ctx.out.attempts.end(turn.core, end, turn.ctx.config);
             turn.ctx.refused(Some(peer.id), why);
-            Err(kind)
+            protected::respond(turn, &mut keys.cipher, arrived, payloads);
+            Next::Ended(match kind {
+                // "It SHOULD delete the IKEv2 security association" (RFC 5685 section 6): a Delete
+                // of ours could overtake the answer.
+                NotifyType::REDIRECT => Retired::begin(keys, turn.ctx),
+                _ => Closing::quietly(keys, turn),
+            })
         }
+    }
+}
+
+/// Continues on the path of an initiator that is proved, or on the port that IKE and ESP share if
+/// the proof came from another address.
+pub(crate) fn settle_path(arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) {
+    turn.core.path = match turn.core.path.remote.ip() == arrived.path.remote.ip() {
+        true => arrived.path,
+        false => nat::float(turn.core.path, turn.ctx.config.natt_port),
     };
-    protected::respond(turn, &mut keys.cipher, arrived, payloads);
-    match child {
-        Ok((addresses, child)) => {
-            let beginning = Beginning {
-                addresses,
-                ..beginning
-            };
-            Next::Up(established::begin(keys, beginning, None, child, turn))
+}
+
+/// Has the other address checked, if the proof came from one.
+pub(crate) fn check_path(
+    mut session: Box<Session>,
+    arrived: &Arrived<'_>,
+    turn: &mut Turn<'_, '_>,
+) -> Next {
+    if turn.core.path != arrived.path {
+        follow::check_beginning(&mut session, arrived, turn);
+    }
+    Next::Up(session)
+}
+
+/// Returns the time for which the authentication of an initiator still counts. A session that is
+/// resumed has what is left of its last full proof. Zero: without limit.
+pub(crate) fn lifetime(peer: &Peer, usage: Option<Usage>, turn: &Turn<'_, '_>) -> Duration {
+    let since = usage.map_or(turn.ctx.today, |usage| usage.since);
+    reauth::left(peer.lifetimes.reauth, since, turn.ctx.today)
+}
+
+impl Candidate<'_> {
+    /// Agrees on everything that an initiator requests, or returns the error notify and the reason
+    /// for the refusal.
+    pub(crate) fn agree(
+        self,
+        basis: Basis<'_>,
+        turn: &mut Turn<'_, '_>,
+    ) -> Result<Agreed, (NotifyType, Refusal)> {
+        let Self {
+            peer,
+            request,
+            traits,
+            ..
+        } = self;
+        // Licensed nodes and their gateways carry no traffic that another gateway could carry, so
+        // they are not redirected.
+        let carries = matches!(peer.role, PeerRole::Vpn { .. });
+        let elsewhere = traits.elsewhere.filter(|_| carries);
+        let answered = match (no_nats::is_translated(request, self.path), elsewhere) {
+            (true, _) => Err((NotifyType::UNEXPECTED_NAT_DETECTED, Refusal::Translated)),
+            (false, Some(to)) => Err((NotifyType::REDIRECT, Refusal::SentElsewhere(to))),
+            (false, None) => self.answer_child(basis, turn),
+        };
+        let Answered {
+            mut payloads,
+            addresses,
+            child,
+        } = answered?;
+        let counts_for = lifetime(peer, traits.usage, turn);
+        let beginning = Beginning {
+            private: traits.private,
+            initial: contact::is_initial(request),
+            mobike: Mobike::read(peer, request, false),
+            addresses,
+            chain: self.chain,
+            counts_for: (!counts_for.is_zero()).then_some(counts_for),
+            willing: traits.willing,
+            clones: peer.features.clones && clone::is_supported(request),
+            resources: resource::is_agreed(peer, request),
+            window: overlap::announced(request),
+            resumed: traits.usage.is_some(),
+        };
+        if beginning.mobike.is_some() {
+            let used = self.path.local.ip();
+            payloads.extend(mobike::supported(&turn.ctx.config.addresses, used));
         }
-        // "It SHOULD delete the IKEv2 security association" (RFC 5685 section 6): a Delete of
-        // ours could overtake the answer.
-        Err(NotifyType::REDIRECT) => Next::Ended(Retired::begin(keys, turn.ctx)),
-        Err(_) => Next::Ended(Closing::quietly(keys, turn)),
+        payloads.extend(beginning.clones.then(clone::supported));
+        payloads.extend(resource::supported(peer).filter(|_| beginning.resources));
+        payloads.extend(overlap::announcement(peer));
+        Ok(Agreed {
+            payloads,
+            beginning,
+            child,
+        })
+    }
+
+    /// Answers the request for a child SA. A request without one is acceptable from any initiator,
+    /// as we announced support (RFC 6023 section 3): its child SAs follow by CREATE_CHILD_SA.
+    fn answer_child(
+        &self,
+        basis: Basis<'_>,
+        turn: &mut Turn<'_, '_>,
+    ) -> Result<Answered, (NotifyType, Refusal)> {
+        let Self { peer, request, .. } = *self;
+        if turn.ctx.barred.contains(&peer.id) {
+            return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
+        }
+        if !peer.accepts_keys(basis.suite, self.traits.group, basis.kems) {
+            let allowed = AllowedIkeSuites::of(peer);
+            return Err((
+                NotifyType::NO_PROPOSAL_CHOSEN,
+                Refusal::no_ike_proposal(allowed),
+            ));
+        }
+        let childless = Child::is_absent(request);
+        if !childless && Child::read(request).is_none() {
+            return Err((NotifyType::INVALID_SYNTAX, Refusal::ChildMissing));
+        }
+        if childless && childless::is_wanted(&peer.role) {
+            return Ok(Answered::default());
+        }
+        if turn.core.nat.is_none() {
+            return Err((NotifyType::NO_PROPOSAL_CHOSEN, Refusal::NoNatTraversal));
+        }
+        let lent = lend(peer, request, self.lending, turn)?;
+        let (reply, addresses) = lent.unzip();
+        let mut answered = Answered {
+            payloads: reply.into_iter().collect(),
+            addresses,
+            child: None,
+        };
+        if childless {
+            return Ok(answered);
+        }
+        match self.first_child(addresses, basis.child, turn) {
+            Ok((payloads, agreed)) => {
+                answered.payloads.extend(payloads);
+                answered.child = Some(agreed);
+            }
+            Err((kind, why)) if peer.goes_on_after(kind) => {
+                turn.ctx.out.counters.refused += 1;
+                turn.ctx.refused(Some(peer.id), why);
+                answered.payloads.push(notify(kind, Vec::new()));
+            }
+            Err(refusal) => return Err(refusal),
+        }
+        Ok(answered)
+    }
+
+    /// Answers the request for the first child SA.
+    fn first_child(
+        &self,
+        addresses: Option<InnerAddresses>,
+        keys: ChildKeys,
+        turn: &mut Turn<'_, '_>,
+    ) -> Result<child::Answer, (NotifyType, Refusal)> {
+        let Self { peer, request, .. } = *self;
+        let requested = Requested {
+            request,
+            resource: false,
+            offered: None,
+        };
+        let policy = child::meant(peer, addresses, requested, |_| false)?;
+        if turn.ctx.overrides.is_closed(peer.id, policy.name) {
+            return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
+        }
+        let config = ChildConfig {
+            peer,
+            policy: &policy,
+            addresses,
+        };
+        let private = self.traits.private;
+        let ground = ModeContext::new(turn.core.path, turn.core.nat, private);
+        let spis = turn.ctx.spis(turn.core.id, policy.name);
+        child::answer(config, request, ground, private, None, keys, spis)
+    }
+}
+
+impl Agreed {
+    /// Opens the account of the session, and returns the answer to a request for a ticket.
+    pub(crate) fn open(
+        &self,
+        peer: &Peer,
+        traits: &Traits,
+        request: &Message,
+        keys: &ProvedKeys,
+        turn: &mut Turn<'_, '_>,
+    ) -> Option<Payload> {
+        ticket::open(
+            peer,
+            &self.beginning.chain,
+            traits.group,
+            traits.usage,
+            turn,
+        );
+        ticket::answer(request, traits.private, keys, turn)
+    }
+
+    /// Brings the IKE SA up.
+    pub(crate) fn begin(self, keys: ProvedKeys, turn: &mut Turn<'_, '_>) -> Box<Session> {
+        let child = self.child.map(|child| child.terms(Vec::new()));
+        established::begin(keys, self.beginning, None, child, turn)
+    }
+
+    /// Leases the addresses that were agreed on before the peer was proved. Returns false if
+    /// another one has them since.
+    pub(crate) fn lend(&self, peer: &Peer, request: &Message, turn: &mut Turn<'_, '_>) -> bool {
+        let Some(agreed) = self.beginning.addresses else {
+            return true;
+        };
+        let lent = lend(peer, request, Lending::Any, turn);
+        matches!(lent, Ok(Some((_, lent))) if lent == agreed)
     }
 }
 
@@ -205,104 +411,30 @@ struct Answered {
     payloads: Vec<Payload>,
     /// The inner addresses that we lease to the initiator.
     addresses: Option<InnerAddresses>,
-    child: Option<child::ChildTerms>,
+    child: Option<child::Agreed>,
 }
 
-/// Answers the request for a child SA. A request without one is acceptable from any initiator, as
-/// we announced support (RFC 6023 section 3): its child SAs follow by CREATE_CHILD_SA.
-fn answer_child(
+/// Leases inner addresses to an initiator that requests them.
+fn lend(
     peer: &Peer,
     request: &Message,
-    beginning: &Beginning,
-    group: Group,
-    keys: &ProvedKeys,
+    lending: Lending,
     turn: &mut Turn<'_, '_>,
-) -> Result<Answered, (NotifyType, Refusal)> {
-    if turn.ctx.barred.contains(&peer.id) {
-        return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
-    }
-    if !peer.accepts_keys(keys.cipher.suite, group, &keys.kems) {
-        let allowed = AllowedIkeSuites::of(peer);
-        return Err((
-            NotifyType::NO_PROPOSAL_CHOSEN,
-            Refusal::no_ike_proposal(allowed),
-        ));
-    }
-    let childless = Child::is_absent(request);
-    if !childless && Child::read(request).is_none() {
-        return Err((NotifyType::INVALID_SYNTAX, Refusal::ChildMissing));
-    }
-    if childless && childless::is_wanted(&peer.role) {
-        return Ok(Answered::default());
-    }
-    if turn.core.nat.is_none() {
-        return Err((NotifyType::NO_PROPOSAL_CHOSEN, Refusal::NoNatTraversal));
-    }
-    let lent = match &peer.role {
+) -> Result<Option<(Payload, InnerAddresses)>, (NotifyType, Refusal)> {
+    match &peer.role {
         PeerRole::Vpn {
             addressing, local, ..
-        } => configuration::answer(
-            addressing,
-            local,
-            request,
-            &peer.identity,
-            turn.core.id,
-            turn.ctx.pools,
-            turn.ctx.today,
-        )?,
-        PeerRole::Licensed | PeerRole::Gateway | PeerRole::Neighbour => None,
-    };
-    let (reply, addresses) = lent.unzip();
-    let mut answered = Answered {
-        payloads: reply.into_iter().collect(),
-        addresses,
-        child: None,
-    };
-    if childless {
-        return Ok(answered);
-    }
-    let keys = keys.first_child();
-    match first_child(peer, request, beginning.private, addresses, keys, turn) {
-        Ok((payloads, agreed)) => {
-            answered.payloads.extend(payloads);
-            answered.child = Some(agreed.terms(Vec::new()));
+        } => {
+            let lessee = Lessee {
+                identity: &peer.identity,
+                sa: turn.core.id,
+                lending,
+            };
+            let (pools, today) = (&mut *turn.ctx.pools, turn.ctx.today);
+            configuration::answer(addressing, local, request, lessee, pools, today)
         }
-        Err((kind, why)) if peer.goes_on_after(kind) => {
-            turn.ctx.out.counters.refused += 1;
-            turn.ctx.refused(Some(peer.id), why);
-            answered.payloads.push(notify(kind, Vec::new()));
-        }
-        Err(refusal) => return Err(refusal),
+        PeerRole::Licensed | PeerRole::Gateway | PeerRole::Neighbour => Ok(None),
     }
-    Ok(answered)
-}
-
-/// Answers the request for the first child SA.
-fn first_child(
-    peer: &Peer,
-    request: &Message,
-    private: bool,
-    addresses: Option<InnerAddresses>,
-    keys: ChildKeys,
-    turn: &mut Turn<'_, '_>,
-) -> Result<child::Answer, (NotifyType, Refusal)> {
-    let requested = Requested {
-        request,
-        resource: false,
-        offered: None,
-    };
-    let policy = child::meant(peer, addresses, requested, |_| false)?;
-    if turn.ctx.overrides.is_closed(peer.id, policy.name) {
-        return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
-    }
-    let config = ChildConfig {
-        peer,
-        policy: &policy,
-        addresses,
-    };
-    let ground = ModeContext::new(turn.core.path, turn.core.nat, private);
-    let spis = turn.ctx.spis(turn.core.id, policy.name);
-    child::answer(config, request, ground, private, None, keys, spis)
 }
 
 /// Evaluates the answer of a responder that has proved its identity. `offer` is the child SA that

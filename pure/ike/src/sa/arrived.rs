@@ -25,6 +25,29 @@ impl<'a> Arrived<'a> {
     }
 }
 
+/// A verified request that is answered once the store has answered.
+pub(crate) struct Postponed {
+    pub(crate) request: Message,
+    octets: Vec<u8>,
+    path: Path,
+}
+
+impl Postponed {
+    pub(crate) fn new(request: Message, arrived: &Arrived<'_>) -> Box<Self> {
+        Box::new(Self {
+            request,
+            octets: arrived.octets.to_vec(),
+            path: arrived.path,
+        })
+    }
+
+    /// Returns the datagram as it arrived.
+    pub(crate) fn arrived(&self) -> Arrived<'_> {
+        let datagram = Datagram::decode(&self.octets).expect("it was decoded when it came");
+        Arrived::new(datagram, &self.octets, self.path)
+    }
+}
+
 /// The error of an authentic message that is invalid.
 pub(crate) struct Complaint {
     pub(crate) why: PeerMisbehaved,

@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::down_reason::DownReason;
 use crate::exchange::notify;
 use crate::extension::fragment::Uncut;
-use crate::extension::tcp;
+use crate::extension::{tcp, ticket};
 use crate::signature;
 use std::time::Duration;
 use wire::ike::{ExchangeType, Message, NotifyType, Payload};
@@ -88,8 +88,12 @@ impl AuthSent {
             return State::GONE;
         };
         match admission::request(peer, proof, self.private, turn) {
-            Ok(FirstRequest { payloads, child }) => {
+            Ok(FirstRequest {
+                mut payloads,
+                child,
+            }) => {
                 self.child = child;
+                payloads.extend(ticket::request(peer, self.private));
                 self.request(payloads, turn)
             }
             Err(why) => Ending::gone(why, turn).into(),

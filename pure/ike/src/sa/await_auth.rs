@@ -6,9 +6,8 @@
 //! identity comes (`auth/responder.rs`).
 
 use super::State;
-use super::admission::{self, ProvedInitiator};
-use super::arrived::Arrived;
-use super::arrived::Complaint;
+use super::admission::{self, ProvedInitiator, Traits};
+use super::arrived::{Arrived, Complaint, Postponed};
 use super::await_entry::Resumer;
 use super::closing::{Ending, Lingering};
 use super::established::Next;
@@ -34,10 +33,9 @@ use crate::keys::{Inputs, UnprovedKeys};
 use crate::proposal::choose_ike;
 use crate::refusal::{NotResumed, Refusal};
 use crate::signature;
-use crate::task::follow;
 use crate::window::Responses;
 use crypto::sha256;
-use model::{Deadline, Group, Instant, Kem, Path};
+use model::{Deadline, Group, Instant, Kem};
 use resumption::{Handle, Operation, OperationId};
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -58,15 +56,8 @@ pub(crate) struct AwaitAuth {
     /// fragments.
     previous: Option<Cipher>,
     /// The verified request of an initiator whose entry the store is taking.
-    taking: Option<Box<Taking>>,
+    postponed: Option<Box<Postponed>>,
     expires: Instant,
-}
-
-/// A request that is answered once the store has answered.
-struct Taking {
-    request: Message,
-    octets: Vec<u8>,
-    path: Path,
 }
 
 impl AwaitAuth {
@@ -178,7 +169,7 @@ impl AwaitAuth {
             first: None,
             left: choice.kems.into(),
             previous: None,
-            taking: None,
+            postponed: None,
             expires: terms.until,
         })))
     }
@@ -202,7 +193,7 @@ impl AwaitAuth {
             first: None,
             left: VecDeque::new(),
             previous: None,
-            taking: None,
+            postponed: None,
             expires: until,
         }))
     }
@@ -390,13 +381,9 @@ impl AwaitAuth {
         if let Err(why) = self.proof.step(round, turn).map(drop) {
             return self.refuse(&request, why, arrived, turn);
         }
-        let ticket = OperationId(turn.core.id.0);
-        turn.ctx.tickets.submit(Operation::Take(ticket, handle));
-        self.taking = Some(Box::new(Taking {
-            request,
-            octets: arrived.octets.to_vec(),
-            path: arrived.path,
-        }));
+        let id = OperationId(turn.core.id.0);
+        turn.ctx.tickets.submit(Operation::Take(id, handle));
+        self.postponed = Some(Postponed::new(request, arrived));
         State::AwaitAuth(self)
     }
 
@@ -406,16 +393,11 @@ impl AwaitAuth {
         was_there: bool,
         turn: &mut Turn<'_, '_>,
     ) -> State {
-        let Some(taking) = self.taking.take() else {
+        let Some(postponed) = self.postponed.take() else {
             return State::AwaitAuth(self);
         };
-        let Taking {
-            request,
-            octets,
-            path,
-        } = *taking;
-        let datagram = Datagram::decode(&octets).expect("it was decoded when it came");
-        let arrived = Arrived::new(datagram, &octets, path);
+        let arrived = postponed.arrived();
+        let request = postponed.request.clone();
         if was_there {
             self.proof.note_taken();
             return self.conclude(request, &arrived, turn);
@@ -433,10 +415,7 @@ impl AwaitAuth {
     /// Continues with an initiator that is proved.
     fn admit(self, proved: Proved<'_>, arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) -> State {
         turn.core.peer = Some(proved.peer.id);
-        turn.core.path = match turn.core.path.remote.ip() == arrived.path.remote.ip() {
-            true => arrived.path,
-            false => nat::float(turn.core.path, turn.ctx.config.natt_port),
-        };
+        admission::settle_path(arrived, turn);
         let usage = self.proof.usage();
         let Handshake { keys, theirs, .. } = self.proof.handshake;
         turn.ctx.attempt(
@@ -446,18 +425,17 @@ impl AwaitAuth {
         let initiator = ProvedInitiator {
             keys: keys.proved(&proved.evidence),
             proved,
-            private: self.private,
-            willing: self.willing,
-            elsewhere: self.elsewhere,
-            group: self.group,
-            usage,
+            traits: Traits {
+                private: self.private,
+                willing: self.willing,
+                elsewhere: self.elsewhere,
+                group: self.group,
+                usage,
+            },
         };
         match admission::admit(initiator, arrived, turn) {
-            Next::Up(mut session) if turn.core.path != arrived.path => {
-                follow::check_beginning(&mut session, arrived, turn);
-                State::Established(session)
-            }
-            next => next.into(),
+            Next::Up(session) => admission::check_path(session, arrived, turn).into(),
+            ended => ended.into(),
         }
     }
 

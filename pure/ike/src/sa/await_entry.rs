@@ -1,8 +1,10 @@
-//! Responder: IKE_SESSION_RESUME presented a ticket of ours, and the store is asked for its entry.
+//! Responder: IKE_SESSION_RESUME or SKID_RESUME presented a ticket of ours, and the store is asked
+//! for its entry.
 //!
 //! The initiator is not authenticated, and has its place among the half-open SAs. A store may be
 //! slow or gone: the ticket is then refused, and the initiator begins a full exchange.
 
+use super::await_proof::{AwaitProof, Presented};
 use super::closing::{Ending, Lingering};
 use super::first_message::{HalfOpenTerms, Rejected};
 use super::turn::Turn;
@@ -12,14 +14,14 @@ use crate::counters::DropReason;
 use crate::exchange::init::NONCE_LEN;
 use crate::exchange::{is_ours, nonce, rules, vendor_id};
 use crate::extension::fragment::{self, Outgoing};
-use crate::extension::{childless, nat, redirect, ticket};
+use crate::extension::{childless, nat, redirect, skid, ticket};
 use crate::keys::{Inputs, UnprovedKeys};
 use crypto::sha256;
 use model::{Deadline, Group, Instant};
-use resumption::{Entry, Handle, Operation, OperationId};
+use resumption::{Entry, Handle, Operation, OperationId, Way};
 use std::net::IpAddr;
 use std::time::Duration;
-use wire::ike::{ExchangeType, Message, NotifyType, Payload};
+use wire::ike::{Message, NotifyType, Payload};
 
 /// Longest time to wait for the store. The initiator begins a full exchange when it has not been
 /// answered for a second.
@@ -30,9 +32,13 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const LONGEST_ANSWER: usize = 160;
 
 pub(crate) struct AwaitEntry {
+    way: Way,
+    /// The clear payloads of the first message.
     request: Message,
     octets: Vec<u8>,
     handle: Handle,
+    /// True if the source address is verified.
+    paid: bool,
     /// Time by which the initiator has to authenticate.
     until: Instant,
     /// Time at which the store is waited for no longer.
@@ -52,6 +58,12 @@ pub(crate) struct Resumer {
     pub(super) until: Instant,
 }
 
+/// An initiator whose ticket names a session.
+pub(crate) enum Known {
+    ByTicket(Box<Resumer>),
+    BySkid(Box<AwaitProof>),
+}
+
 impl AwaitEntry {
     /// Asks the store for the entry of a ticket. A ticket that is not one of ours is refused at
     /// once.
@@ -69,7 +81,14 @@ impl AwaitEntry {
             ));
         }
         rules::check(request).map_err(|_| Rejected::Dropped(DropReason::WrongPayloads))?;
-        let presented = ticket::presented(request);
+        let way = match skid::is_meant(&request.header) {
+            true => Way::Skid3,
+            false => Way::Ticket,
+        };
+        if nonce(request).is_none() {
+            return Err(Rejected::Dropped(DropReason::WrongPayloads));
+        }
+        let presented = ticket::presented(way, request);
         let handle = presented.and_then(|ticket| turn.ctx.tickets.read(ticket));
         let Some(handle) = handle else {
             return Err(Rejected::Answered(NotifyType::TICKET_NACK, Vec::new()));
@@ -81,9 +100,11 @@ impl AwaitEntry {
         turn.ctx.tickets.submit(Operation::Read(id, handle));
         turn.core.responses.came(0, sha256(&[octets]));
         Ok(Self {
+            way,
             request: request.clone(),
             octets: octets.to_vec(),
             handle,
+            paid: terms.paid,
             until: terms.until,
             gives_up: terms.until.min(turn.ctx.now + PATIENCE),
         })
@@ -106,7 +127,7 @@ impl AwaitEntry {
         self,
         entry: Option<Box<Entry>>,
         turn: &mut Turn<'_, '_>,
-    ) -> Result<Box<Resumer>, Ending> {
+    ) -> Result<Known, Ending> {
         let (strategy, today) = (turn.ctx.config.resumption, turn.ctx.today);
         // An IKE SA that only the initiator has lost is still up here.
         let usage = turn.ctx.tickets.usage(&self.handle, turn.ctx.now);
@@ -114,18 +135,39 @@ impl AwaitEntry {
             entry.usage = usage.unwrap_or(entry.usage);
             entry
         });
-        match entry {
-            Some(entry) if !strategy.left(&entry.usage, entry.ends, today).is_zero() => {
-                Ok(Box::new(self.accept(*entry, turn)))
-            }
-            Some(_) | None => Err(self.refuse(turn)),
+        let is_good = |entry: &Entry| {
+            let left = strategy.left(&entry.usage, entry.ends, today);
+            entry.keys.way == self.way && !left.is_zero()
+        };
+        match (entry.filter(|entry| is_good(entry)), self.way) {
+            (Some(entry), Way::Ticket) => Ok(Known::ByTicket(Box::new(self.accept(*entry, turn)))),
+            (Some(entry), Way::Skid3) => self.accept_skid(*entry, turn).map(Known::BySkid),
+            (None, _) => Err(self.refuse(turn)),
         }
     }
 
-    /// Answers with our nonce. Keys and all that IKE_AUTH needs come from the entry.
-    fn accept(self, entry: Entry, turn: &mut Turn<'_, '_>) -> Resumer {
+    /// Answers SKID3 with all that both ends agree on.
+    fn accept_skid(self, entry: Entry, turn: &mut Turn<'_, '_>) -> Result<Box<AwaitProof>, Ending> {
+        let (ours, opening) = self.opening(turn);
+        let presented = Presented {
+            clear: &self.request,
+            octets: self.octets.clone(),
+            paid: self.paid,
+            entry,
+            handle: self.handle,
+            until: self.until,
+        };
+        AwaitProof::begin(presented, ours, &opening, turn).map_err(|why| {
+            let remote = turn.core.path.remote;
+            turn.ctx.refused_unknown_peer(remote, why);
+            self.refuse(turn)
+        })
+    }
+
+    /// Returns our nonce, and the payloads that tell it together with what does not depend on the
+    /// entry.
+    fn opening(&self, turn: &mut Turn<'_, '_>) -> ([u8; NONCE_LEN], Vec<Payload>) {
         let request = &self.request;
-        let theirs = nonce(request).expect("`rules` has checked this");
         let ours: [u8; NONCE_LEN] = turn.ctx.rng.array();
         let (spi_i, spi_r, path) = (turn.core.spi_i, turn.core.spi_r, turn.core.path);
         let mut payloads = vec![Payload::Nonce(ours.to_vec())];
@@ -139,9 +181,17 @@ impl AwaitEntry {
         payloads.push(childless::payload());
         turn.core.limit = fragment::agreed(request, turn.ctx.config);
         payloads.extend(turn.core.limit.and(fragment::payload(turn.ctx.config)));
-        let private = is_ours(request);
-        payloads.extend(private.then(vendor_id));
-        let response = self.answer(payloads, turn);
+        payloads.extend(is_ours(request).then(vendor_id));
+        (ours, payloads)
+    }
+
+    /// Answers with our nonce. Keys and all that IKE_AUTH needs come from the entry.
+    fn accept(self, entry: Entry, turn: &mut Turn<'_, '_>) -> Resumer {
+        let (ours, opening) = self.opening(turn);
+        let response = self.answer(opening, turn);
+        let request = &self.request;
+        let theirs = nonce(request).expect("it was there before the store was asked");
+        let (spi_i, spi_r, path) = (turn.core.spi_i, turn.core.spi_r, turn.core.path);
         let inputs = Inputs {
             suite: entry.keys.suite,
             prf: entry.keys.prf,
@@ -155,7 +205,7 @@ impl AwaitEntry {
         turn.core.nat = nat::detect(request, path);
         Resumer {
             group: entry.group,
-            private,
+            private: is_ours(request),
             willing: redirect::is_willing(request),
             elsewhere: redirect::elsewhere(request, path.local.ip(), turn.ctx.config),
             until: self.until,
@@ -175,7 +225,7 @@ impl AwaitEntry {
     }
 
     fn answer(&self, payloads: Vec<Payload>, turn: &mut Turn<'_, '_>) -> Vec<u8> {
-        let header = turn.core.header(ExchangeType::IKE_SESSION_RESUME, 0, true);
+        let header = turn.core.header(self.request.header.exchange, 0, true);
         let answer = Message { header, payloads }.encode();
         turn.ctx.transmit(turn.core.path, &answer);
         let (kept, to) = (Outgoing::clear(answer.clone()), turn.core.path.remote);

@@ -58,7 +58,7 @@ pub(crate) struct Beginning {
     pub(crate) resources: bool,
     /// Number of responses that the peer keeps, if announced.
     pub(crate) window: Option<u32>,
-    /// True if a session is resumed, by a ticket.
+    /// True if a session is resumed.
     pub(crate) resumed: bool,
 }
 
@@ -529,7 +529,8 @@ fn handle_informational(
     let mut answer: Vec<_> = extension::delete::paired(deleted).into_iter().collect();
     answer.extend(routability::echo(request));
     answer.extend(mobike::answer(&mut session, request, arrived, turn));
-    answer.extend(ticket::answer(request, &session.keys, turn));
+    let private = session.terms.private;
+    answer.extend(ticket::answer(request, private, &session.keys, turn));
     session.respond(answer, arrived, turn);
     match (fatal, closes, childless) {
         (Some(NotifyType::AUTHENTICATION_FAILED), _, _) => {
@@ -722,7 +723,8 @@ pub(crate) fn send_next(session: &mut Session, turn: &mut Turn<'_, '_>) {
     }
 }
 
-fn send(session: &mut Session, task: Box<dyn Task>, turn: &mut Turn<'_, '_>) {
+/// Sends a request at once.
+pub(crate) fn send(session: &mut Session, task: Box<dyn Task>, turn: &mut Turn<'_, '_>) {
     let timers = &turn.ctx.config.timers;
     let mut allowed = task.allowed(session, timers);
     if session.is_patient() {

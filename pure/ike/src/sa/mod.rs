@@ -4,10 +4,14 @@
 //!  initiator:  InitSent ── IKE_SA_INIT answered ──> AuthSent ── peer proved ──> Established
 //!              InitSent ──> KemSent ── IKE_INTERMEDIATE answered ──> AuthSent
 //!              ResumeSent ── IKE_SESSION_RESUME answered ──> AuthSent
+//!              ResumeSent ── SKID_RESUME answered ──> Established
 //!  responder:  (stateless) ── IKE_SA_INIT ──> AwaitAuth ── peer proved ──> Established
 //!              (stateless) ── IKE_SESSION_RESUME ──> AwaitEntry ── entry read ──> AwaitAuth
+//!              (stateless) ── SKID_RESUME ──> AwaitEntry ── entry read ──> AwaitProof
+//!              AwaitProof ── third message, entry taken ──> Established
 //!  both:       Established ── close ──> Closing ── answered or given up ──> Gone
 //!              Established, AwaitAuth ── ended by a request of the peer ──> Lingering ──> Gone
+//!              AwaitProof ── refused ──> Lingering ──> Gone
 //!              Established ── rekeyed ──> a new Established, and this one ends:
 //!                  by us: Closing        by the peer: Retired ── deleted ──> Lingering
 //!              Established ── cloned ──> a new Established, and this one stays
@@ -22,6 +26,7 @@ pub(crate) mod arrived;
 pub(crate) mod auth_sent;
 pub(crate) mod await_auth;
 pub(crate) mod await_entry;
+pub(crate) mod await_proof;
 pub(crate) mod closing;
 pub(crate) mod core;
 pub(crate) mod established;
@@ -45,7 +50,8 @@ use crate::window::Due;
 use arrived::Arrived;
 use auth_sent::AuthSent;
 use await_auth::AwaitAuth;
-use await_entry::AwaitEntry;
+use await_entry::{AwaitEntry, Known};
+use await_proof::{AwaitProof, Proving};
 use closing::Ending;
 use core::Core;
 use established::Next;
@@ -69,6 +75,7 @@ pub(crate) enum State {
     AuthSent(Box<AuthSent>),
     AwaitEntry(Box<AwaitEntry>),
     AwaitAuth(Box<AwaitAuth>),
+    AwaitProof(Box<AwaitProof>),
     Established(Box<Session>),
     Ending(Ending),
 }
@@ -82,6 +89,15 @@ impl From<Next> for State {
         match next {
             Next::Up(session) => Self::Established(session),
             Next::Ended(ending) => Self::Ending(ending),
+        }
+    }
+}
+
+impl From<Proving> for State {
+    fn from(proving: Proving) -> Self {
+        match proving {
+            Proving::Waits(state) => Self::AwaitProof(state),
+            Proving::Done(next) => next.into(),
         }
     }
 }
@@ -103,6 +119,7 @@ impl Sa {
             State::ResumeSent(state) => match state.handle(arrived, turn) {
                 Resuming::Waits(state) => State::ResumeSent(state),
                 Resuming::Answered { proof, private } => AuthSent::begin(*proof, private, turn),
+                Resuming::Done(next) => next.into(),
             },
             State::KemSent(state) => state.handle(arrived, turn),
             State::AuthSent(state) => state.handle(arrived, turn),
@@ -112,6 +129,7 @@ impl Sa {
                 State::AwaitEntry(state)
             }
             State::AwaitAuth(state) => state.handle(arrived, turn),
+            State::AwaitProof(state) => state.handle(arrived, turn).into(),
             State::Established(session) => {
                 established::handle(session, arrived, &mut born, turn).into()
             }
@@ -131,7 +149,8 @@ impl Sa {
         let turn = &mut Turn { core, ctx };
         self.state = match std::mem::replace(&mut self.state, State::GONE) {
             State::AwaitEntry(state) => match state.proceed(entry, turn) {
-                Ok(resumer) => AwaitAuth::resumed(*resumer),
+                Ok(Known::ByTicket(resumer)) => AwaitAuth::resumed(*resumer),
+                Ok(Known::BySkid(state)) => State::AwaitProof(state),
                 Err(refused) => refused.into(),
             },
             state => state,
@@ -144,6 +163,7 @@ impl Sa {
         let turn = &mut Turn { core, ctx };
         self.state = match std::mem::replace(&mut self.state, State::GONE) {
             State::AwaitAuth(state) => state.handle_taken(was_there, turn),
+            State::AwaitProof(state) => state.handle_taken(was_there, turn).into(),
             state => state,
         };
         self.finish(ctx);
@@ -192,6 +212,7 @@ impl Sa {
                 false => State::AwaitEntry(state),
             },
             (State::AwaitAuth(state), _) => state.handle_timeout(turn.ctx),
+            (State::AwaitProof(state), _) if state.is_over(turn.ctx) => State::GONE,
             (State::Established(session), None) => {
                 established::handle_timeout(session, turn).into()
             }
@@ -235,6 +256,7 @@ impl Sa {
         let own = match &self.state {
             State::AwaitEntry(state) => Some(state.deadline()),
             State::AwaitAuth(state) => Some(state.deadline()),
+            State::AwaitProof(state) => Some(state.deadline()),
             State::Established(session) => established::deadline(session, &self.core, config),
             State::Ending(state) => state.deadline(),
             State::InitSent(_) | State::ResumeSent(_) | State::KemSent(_) | State::AuthSent(_) => {
@@ -259,9 +281,10 @@ impl Sa {
             State::InitSent(_) | State::ResumeSent(_) | State::KemSent(_) | State::AuthSent(_) => {
                 Ending::gone(why, &mut Turn { core, ctx }).into()
             }
-            State::AwaitEntry(_) | State::AwaitAuth(_) | State::Ending(Ending::Retired(_)) => {
-                State::GONE
-            }
+            State::AwaitEntry(_)
+            | State::AwaitAuth(_)
+            | State::AwaitProof(_)
+            | State::Ending(Ending::Retired(_)) => State::GONE,
             state => state,
         };
     }
@@ -326,6 +349,7 @@ impl State {
             | Self::ResumeSent(_)
             | Self::AwaitEntry(_)
             | Self::AwaitAuth(_)
+            | Self::AwaitProof(_)
             | Self::Ending(_) => None,
         }
     }

@@ -1,23 +1,33 @@
-//! Initiator: IKE_SESSION_RESUME was sent with a ticket, and its response is awaited (RFC 5723
-//! section 4.3.2).
+//! Initiator: IKE_SESSION_RESUME (RFC 5723 section 4.3.2) or SKID_RESUME (`extension/skid.rs`) was
+//! sent with a ticket, and its response is awaited.
 //!
-//! No message in this state is authenticated. A refusal, or silence, begins a full exchange beside
-//! this attempt (`engine/resumption.rs`). An acceptable response that comes later still counts.
+//! No message in this state is authenticated, except the second one of SKID3 once it is open. A
+//! refusal, or silence, begins a full exchange beside this attempt (`engine/resumption.rs`). An
+//! acceptable response that comes later still counts.
 
+use super::admission::{self, FirstRequest};
 use super::arrived::Arrived;
+use super::established::{self, Next};
 use super::first_answer;
 use super::turn::{NotResumed, Turn};
-use crate::attempt::Offer;
+use crate::attempt;
 use crate::auth::handshake::Handshake;
 use crate::auth::initiator::Initiator;
+use crate::auth::transcript::Transcript;
+use crate::auth::{PeerProved, Proved};
+use crate::child::Offer;
+use crate::cipher::Cipher;
 use crate::counters::DropReason;
+use crate::exchange::auth::responder_identity;
 use crate::exchange::init::NONCE_LEN;
 use crate::exchange::{find_notify, first_error, is_ours, nonce, rules, vendor_id};
 use crate::extension::fragment::{self, Outgoing};
-use crate::extension::{childless, cookie, nat, redirect, ticket};
-use crate::keys::{Inputs, UnprovedKeys};
+use crate::extension::{childless, cookie, nat, redirect, skid, ticket};
+use crate::keys::{Inputs, UnprovedKeys, first_cipher};
+use crate::task::confirm::Confirm;
 use crate::tickets::Held;
-use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload};
+use resumption::Way;
+use wire::ike::{Datagram, ExchangeType, Header, Message, NotifyType, Payload, Sealed};
 
 pub(crate) struct ResumeSent {
     held: Held,
@@ -32,6 +42,15 @@ pub(crate) struct ResumeSent {
     is_doubtful: bool,
     /// True if somebody has refused the ticket.
     is_refused: bool,
+    /// What the first message of SKID3 has in its Encrypted payload.
+    enclosed: Option<Enclosed>,
+}
+
+struct Enclosed {
+    cipher: Cipher,
+    payloads: Vec<Payload>,
+    /// The child SA that they request; `None` for a role without child SAs.
+    child: Option<Offer>,
 }
 
 /// What follows a response.
@@ -45,12 +64,25 @@ pub(crate) enum Resuming {
         /// True if the responder understands our private numbers.
         private: bool,
     },
+    /// The gateway has proved itself by SKID3: the IKE SA is up, or has ended.
+    Done(Next),
+}
+
+/// The second message of SKID3, once it is open.
+struct Second {
+    message: Message,
+    keys: UnprovedKeys,
 }
 
 impl ResumeSent {
-    /// Presents a ticket.
-    pub(crate) fn begin(held: Held, turn: &mut Turn<'_, '_>) -> Box<Self> {
-        turn.ctx.attempt(turn.core, Offer::default());
+    /// Presents a ticket. `None`: what has to be in the first message cannot be asked for yet.
+    pub(crate) fn begin(held: Held, turn: &mut Turn<'_, '_>) -> Option<Box<Self>> {
+        let nonce = turn.ctx.rng.array();
+        let enclosed = match held.keys.way {
+            Way::Ticket => None,
+            Way::Skid3 => Some(Enclosed::new(&held, &nonce, turn)?),
+        };
+        turn.ctx.attempt(turn.core, attempt::Offer::default());
         let (spi_i, path) = (turn.core.spi_i, turn.core.path);
         let mut extensions = nat::payloads(spi_i, 0, path, turn.ctx.config, turn.ctx.rng).to_vec();
         extensions.extend(fragment::payload(turn.ctx.config));
@@ -59,16 +91,17 @@ impl ResumeSent {
         extensions.push(vendor_id());
         let mut state = Box::new(Self {
             held,
-            nonce: turn.ctx.rng.array(),
+            nonce,
             cookie: None,
             cookies: 0,
             extensions,
             sent: Vec::new(),
             is_doubtful: false,
             is_refused: false,
+            enclosed,
         });
         state.send(turn);
-        state
+        Some(state)
     }
 
     pub(super) fn handle(
@@ -76,14 +109,21 @@ impl ResumeSent {
         arrived: &Arrived<'_>,
         turn: &mut Turn<'_, '_>,
     ) -> Resuming {
-        let Datagram::Clear(response) = &arrived.datagram else {
-            turn.ctx.drop(DropReason::UnexpectedExchange);
-            return Resuming::Waits(self);
-        };
-        if !response.header.flags.response || !turn.core.requests.awaits(&response.header) {
+        let header = arrived.datagram.header();
+        if !header.flags.response || !turn.core.requests.awaits(header) {
             turn.ctx.drop(DropReason::UnexpectedExchange);
             return Resuming::Waits(self);
         }
+        let response = match &arrived.datagram {
+            Datagram::Clear(response) => response,
+            Datagram::Sealed(sealed) => match self.open(sealed, arrived, turn) {
+                Ok(second) => return self.conclude(second, arrived, turn),
+                Err(why) => {
+                    turn.ctx.drop(why);
+                    return Resuming::Waits(self);
+                }
+            },
+        };
         if let Some(cookie) = cookie::asked(response) {
             return self.send_cookie(cookie, turn);
         }
@@ -93,6 +133,10 @@ impl ResumeSent {
             turn.ctx.drop(DropReason::Unauthenticated);
             self.is_refused = true;
             self.doubt(turn);
+            return Resuming::Waits(self);
+        }
+        if self.enclosed.is_some() {
+            turn.ctx.drop(DropReason::WrongPayloads);
             return Resuming::Waits(self);
         }
         match self.read(response, arrived, turn) {
@@ -127,14 +171,21 @@ impl ResumeSent {
     fn send(&mut self, turn: &mut Turn<'_, '_>) {
         let mut payloads = vec![
             Payload::Nonce(self.nonce.to_vec()),
-            ticket::presentation(&self.held.ticket),
+            ticket::presentation(self.held.keys.way, &self.held.ticket),
         ];
         payloads.extend(self.extensions.iter().cloned());
         if let Some(cookie) = &self.cookie {
             payloads.insert(0, cookie::payload(cookie));
         }
-        let header = turn.core.header(ExchangeType::IKE_SESSION_RESUME, 0, false);
-        let octets = Message { header, payloads }.encode();
+        let exchange = match self.held.keys.way {
+            Way::Ticket => ExchangeType::IKE_SESSION_RESUME,
+            Way::Skid3 => ExchangeType::SKID_RESUME,
+        };
+        let header = turn.core.header(exchange, 0, false);
+        let octets = match &mut self.enclosed {
+            None => Message { header, payloads }.encode(),
+            Some(enclosed) => enclosed.seal(header, &payloads),
+        };
         turn.ctx.transmit(turn.core.path, &octets);
         self.sent.clone_from(&octets);
         let timers = &turn.ctx.config.timers;
@@ -157,6 +208,80 @@ impl ResumeSent {
         Resuming::Waits(self)
     }
 
+    /// Opens the second message of SKID3. Until then, nothing in it is believed.
+    fn open(
+        &self,
+        sealed: &Sealed<'_>,
+        arrived: &Arrived<'_>,
+        turn: &Turn<'_, '_>,
+    ) -> Result<Second, DropReason> {
+        if self.enclosed.is_none() {
+            return Err(DropReason::UnexpectedExchange);
+        }
+        let clear = sealed.clear().map_err(|_| DropReason::WrongPayloads)?;
+        let theirs = self.nonce_of(&clear)?;
+        let old = &self.held.keys;
+        let inputs = Inputs {
+            suite: old.suite,
+            prf: old.prf,
+            nonce_i: &self.nonce,
+            nonce_r: &theirs,
+            spi_i: turn.core.spi_i,
+            spi_r: clear.header.spi_r,
+            initiator: true,
+        };
+        let keys = UnprovedKeys::resumed_by_skid(old, &self.sent, &inputs);
+        let content = keys.cipher.open(sealed).map_err(|_| DropReason::BadIcv)?;
+        let inside = content.message(clear.header);
+        let inside = inside.map_err(|_| DropReason::WrongPayloads)?;
+        let message = skid::whole(clear.header, &clear.payloads, inside.payloads);
+        rules::check(&message).map_err(|_| DropReason::WrongPayloads)?;
+        self.check_needs(&message, arrived, turn)?;
+        let peer = turn.core.peer(turn.ctx.config);
+        let expected = peer.map(|peer| &peer.identity);
+        match responder_identity(&message) == expected && expected.is_some() {
+            true => Ok(Second { message, keys }),
+            false => Err(DropReason::WrongAnswer),
+        }
+    }
+
+    /// Continues with a responder that has proved itself. The IKE SA is up at this end, and the
+    /// next message proves us.
+    fn conclude(
+        self: Box<Self>,
+        second: Second,
+        arrived: &Arrived<'_>,
+        turn: &mut Turn<'_, '_>,
+    ) -> Resuming {
+        let Second { message, keys } = second;
+        let Some(peer) = turn.core.peer(turn.ctx.config) else {
+            return Resuming::Waits(self);
+        };
+        let nat = first_answer::detect_nat(&message, arrived, turn.core);
+        first_answer::accept(&message, arrived, nat, turn);
+        let attempts = &mut turn.ctx.out.attempts;
+        attempts.learn(turn.core, |theirs| theirs.read_auth(&message, false, true));
+        let transcript = Transcript {
+            first: self.sent,
+            second: arrived.octets.to_vec(),
+        };
+        let proof = transcript.prove(&keys.roots.own_proof);
+        let evidence = PeerProved::by_answer(self.held.chain);
+        let keys = keys.proved(&evidence);
+        let child = self.enclosed.and_then(|enclosed| enclosed.child);
+        let proved = Proved {
+            peer,
+            evidence,
+            message: &message,
+            payloads: Vec::new(),
+        };
+        let mut next = admission::accept(proved, keys, true, true, child, turn);
+        if let Next::Up(session) = &mut next {
+            established::send(session, Box::new(Confirm { proof }), turn);
+        }
+        Resuming::Done(next)
+    }
+
     /// Returns the responder's nonce.
     fn read(
         &self,
@@ -168,10 +293,26 @@ impl ResumeSent {
         if response.unsupported_critical().is_some() {
             return Err(DropReason::WrongPayloads);
         }
+        let theirs = self.nonce_of(response)?;
+        self.check_needs(response, arrived, turn)?;
+        Ok(theirs)
+    }
+
+    fn nonce_of(&self, response: &Message) -> Result<Vec<u8>, DropReason> {
         let theirs = nonce(response).ok_or(DropReason::WrongPayloads)?;
-        if theirs == self.nonce || response.header.spi_r == 0 {
-            return Err(DropReason::Reflected);
+        match theirs == self.nonce || response.header.spi_r == 0 {
+            true => Err(DropReason::Reflected),
+            false => Ok(theirs.to_vec()),
         }
+    }
+
+    /// Returns an error if a responder lacks what the role of the peer needs.
+    fn check_needs(
+        &self,
+        response: &Message,
+        arrived: &Arrived<'_>,
+        turn: &Turn<'_, '_>,
+    ) -> Result<(), DropReason> {
         let peer = turn.core.peer(turn.ctx.config);
         let lacks = match peer.is_some_and(|peer| childless::is_wanted(&peer.role)) {
             true => !childless::is_supported(response),
@@ -179,7 +320,7 @@ impl ResumeSent {
         };
         match lacks {
             true => Err(DropReason::WrongAnswer),
-            false => Ok(theirs.to_vec()),
+            false => Ok(()),
         }
     }
 
@@ -208,5 +349,27 @@ impl ResumeSent {
             proof: Box::new(Initiator::resumed(handshake, chain)),
             private: is_ours(response),
         }
+    }
+}
+
+impl Enclosed {
+    /// Builds what is asked for in IKE_AUTH otherwise.
+    fn new(held: &Held, nonce: &[u8], turn: &mut Turn<'_, '_>) -> Option<Self> {
+        let peer = turn.core.peer(turn.ctx.config)?;
+        let meant = Payload::IdResponder(peer.identity.clone().into());
+        let FirstRequest { payloads, child } =
+            admission::request(peer, vec![meant], true, turn).ok()?;
+        Some(Self {
+            cipher: first_cipher(&held.keys, nonce, turn.core.spi_i, true),
+            payloads,
+            child,
+        })
+    }
+
+    /// Returns the first message. One that is sent again with a cookie is sealed again.
+    fn seal(&mut self, header: Header, clear: &[Payload]) -> Vec<u8> {
+        let payloads = self.payloads.clone();
+        self.cipher
+            .seal_behind(clear, &Message { header, payloads })
     }
 }

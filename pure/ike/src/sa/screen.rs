@@ -37,9 +37,10 @@ impl Sa {
             // Messages of unauthenticated peers have a share of the time instead.
             State::InitSent(_) | State::ResumeSent(_) => return true,
             State::KemSent(_) | State::AuthSent(_) => return true,
-            State::AwaitEntry(_) | State::AwaitAuth(_) | State::Ending(Ending::Gone) => {
-                return true;
-            }
+            State::AwaitEntry(_)
+            | State::AwaitAuth(_)
+            | State::AwaitProof(_)
+            | State::Ending(Ending::Gone) => return true,
         };
         protected::admits(turn, &mut keys.cipher, arrived)
     }

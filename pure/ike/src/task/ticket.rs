@@ -20,9 +20,10 @@ use wire::ike::{Message, Payload};
 struct AskTicket;
 
 impl Task for AskTicket {
-    fn payloads(&self, _: &Session, turn: &mut Turn<'_, '_>) -> Vec<Payload> {
+    fn payloads(&self, session: &Session, turn: &mut Turn<'_, '_>) -> Vec<Payload> {
         let peer = turn.core.peer(turn.ctx.config);
-        peer.and_then(ticket::request).into_iter().collect()
+        let request = peer.and_then(|peer| ticket::request(peer, session.terms.private));
+        request.into_iter().collect()
     }
 
     fn ends_with_keys(&self) -> bool {
@@ -52,7 +53,7 @@ pub(crate) fn open(
     let Some(proof) = Proof::of(peer).kind() else {
         return;
     };
-    if peer.resumption != Resumption::Tickets {
+    if peer.resumption == Resumption::Off {
         return;
     }
     let before = usage.unwrap_or_else(|| Usage::new(turn.ctx.today));
@@ -67,20 +68,20 @@ pub(crate) fn open(
         before,
         since: turn.ctx.now,
         ends: repeated.into_iter().chain(certified).min(),
-        handle: None,
+        issued: None,
     };
     turn.ctx.tickets.open(turn.core.id, account);
 }
 
-/// Answers a request for a ticket of the IKE SA with these keys.
+/// Answers a request for a ticket of the IKE SA with these keys. `private`: the peer understands
+/// our private numbers.
 pub(crate) fn answer(
     request: &Message,
+    private: bool,
     keys: &ProvedKeys,
     turn: &mut Turn<'_, '_>,
 ) -> Option<Payload> {
-    if !ticket::is_requested(request) {
-        return None;
-    }
+    let way = ticket::requested(request, private)?;
     let Context {
         config,
         rng,
@@ -91,9 +92,9 @@ pub(crate) fn answer(
     } = &mut *turn.ctx;
     // A reload may have turned tickets off.
     let peer = turn.core.peer(config);
-    let peer = peer.filter(|peer| peer.resumption == Resumption::Tickets);
+    let peer = peer.filter(|peer| peer.resumption.allows(way));
     let issued = peer.and_then(|peer| {
-        let keys = keys.kept();
+        let keys = keys.kept(way);
         let terms = Terms {
             credential: proof::fingerprint(peer, &keys, config),
             keys,
@@ -102,7 +103,7 @@ pub(crate) fn answer(
         tickets.issue(turn.core.id, terms, rng, *today, *now)
     });
     Some(match issued {
-        Some(issued) => ticket::given(&issued.reference, issued.lifetime),
+        Some(issued) => ticket::given(way, &issued.reference, issued.lifetime),
         None => ticket::refusal(),
     })
 }
@@ -110,8 +111,9 @@ pub(crate) fn answer(
 /// Keeps the ticket that a gateway has given us, if a message has one and we use tickets.
 pub(crate) fn note_given(session: &mut Session, message: &Message, turn: &mut Turn<'_, '_>) {
     let peer = turn.core.peer(turn.ctx.config);
-    let uses = peer.is_some_and(|peer| peer.resumption == Resumption::Tickets);
-    let given = ticket::received(message).filter(|_| uses && session.terms.contact.ours);
+    let uses = |way| peer.is_some_and(|peer| peer.resumption.allows(way));
+    let given = ticket::received(message);
+    let given = given.filter(|given| uses(given.way) && session.terms.contact.ours);
     let Some(given) = given else {
         return;
     };
@@ -126,7 +128,7 @@ pub(crate) fn note_given(session: &mut Session, message: &Message, turn: &mut Tu
         of: turn.core.id,
         ticket: given.ticket,
         ends: turn.ctx.now + lifetime,
-        keys: session.keys.kept(),
+        keys: session.keys.kept(given.way),
         chain,
         believed: session.terms.believed,
         shown_from: None,

@@ -10,6 +10,7 @@ use super::ppk;
 use super::reauth::reauthenticate;
 use super::redirect::{LISTED, send_away, sending, served};
 use super::rekey::{rekey_child, rekey_ike};
+use super::skid;
 use super::slot;
 use super::tcp::{broken, fallen};
 use super::ticket;
@@ -354,6 +355,15 @@ pub(crate) const FLOWS: &[Flow] = &[
                 store once IKE_AUTH has proved that the initiator knows its keys, and gives \
                 another ticket.",
         play: || ticket::story(true),
+    },
+    Flow {
+        page: "resume-skid3",
+        title: "A lost session is resumed by SKID3",
+        about: "SKID_RESUME (paper 004, section V): the first two messages have all that IKE_SA_INIT \
+                and IKE_AUTH agree on, sealed with keys of the entry. The initiator is up after one \
+                round trip. Its next request proves that it is there now; before that, nothing \
+                happens at the responder.",
+        play: skid::story,
     },
     Flow {
         page: "resume-refused",

@@ -49,6 +49,7 @@ mod resource;
 mod revocation;
 mod round_trip;
 mod screen;
+mod skid;
 mod slot;
 mod states;
 mod strangers;

@@ -328,7 +328,7 @@ fn a_successor_that_is_made_after_all_begins_with_short_pauses_again() {
 }
 
 /// Private status notifies of this implementation.
-const STATUS: [NotifyType; 10] = [
+const STATUS: [NotifyType; 12] = [
     NotifyType::USE_BEET_MODE,
     NotifyType::ZONE_MAP,
     NotifyType::KEY_ACCEPTED,
@@ -339,6 +339,8 @@ const STATUS: [NotifyType; 10] = [
     NotifyType::NEIGHBOURS,
     NotifyType::ONWARD,
     NotifyType::TOKEN,
+    NotifyType::SESSION_REQUEST,
+    NotifyType::SESSION,
 ];
 
 /// Private errors of this implementation.

@@ -110,6 +110,7 @@ fn cipher(sa: &Sa) -> Option<&Cipher> {
         State::Established(state) => Some(&state.keys.cipher),
         State::Ending(Ending::Closing(state)) => Some(&state.keys.cipher),
         State::Ending(Ending::Retired(state)) => Some(&state.keys.cipher),
+        State::AwaitProof(state) => Some(state.cipher()),
         State::InitSent(_) | State::ResumeSent(_) | State::AwaitEntry(_) | State::Ending(_) => None,
     }
 }
@@ -122,6 +123,7 @@ fn cipher_mut(sa: &mut Sa) -> Option<&mut Cipher> {
         State::Established(state) => Some(&mut state.keys.cipher),
         State::Ending(Ending::Closing(state)) => Some(&mut state.keys.cipher),
         State::Ending(Ending::Retired(state)) => Some(&mut state.keys.cipher),
+        State::AwaitProof(state) => Some(state.cipher_mut()),
         State::InitSent(_) | State::ResumeSent(_) | State::AwaitEntry(_) | State::Ending(_) => None,
     }
 }

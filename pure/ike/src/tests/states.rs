@@ -26,11 +26,12 @@ const INTRODUCTION: &str = "# An IKE SA\n\n\
     gave every kind of message to an SA in every state, and held the [flows](../flows/README.md).\n\n\
     | state | what it waits for |\n|---|---|\n\
     | InitSent | initiator: the answer to IKE_SA_INIT |\n\
-    | ResumeSent | initiator: the answer to IKE_SESSION_RESUME |\n\
+    | ResumeSent | initiator: the answer to IKE_SESSION_RESUME or SKID_RESUME |\n\
     | KemSent | initiator: the answer to an additional key exchange |\n\
     | AuthSent | initiator: the answer to IKE_AUTH; with whom the keys are shared is not known |\n\
     | AwaitEntry | responder: the store's answer about the session that a stranger resumes |\n\
     | AwaitAuth | responder: IKE_AUTH of a stranger, and what comes before it, for a bounded time |\n\
+    | AwaitProof | responder: the third message of SKID3, and the store's answer about its entry |\n\
     | Established | requests of either side |\n\
     | Closing | the answer to our Delete |\n\
     | Retired | the peer's Delete: the peer asked for the successor that took over |\n\
@@ -104,6 +105,17 @@ const STAGES: &[Stage] = &[
         state: "AwaitAuth",
         subject: Side::Right,
         prepare: authenticating,
+    },
+    Stage {
+        state: "AwaitProof",
+        subject: Side::Right,
+        prepare: || {
+            let mut pair = skid::lost();
+            pair.initiate(Side::Left);
+            pair.deliver_next();
+            pair.deliver_next();
+            pair
+        },
     },
     Stage {
         state: "Established",
@@ -214,6 +226,10 @@ const HAPPENINGS: &[(&str, Happening)] = &[
         Response(ExchangeType::IKE_SESSION_RESUME, |_| {
             notify(NotifyType::TICKET_NACK)
         }),
+    ),
+    (
+        "SKID_RESUME request: AUTH that proves nothing",
+        Request(ExchangeType::SKID_RESUME, |_| vec![no_proof()]),
     ),
     (
         "IKE_INTERMEDIATE request: KE of another method",
@@ -378,7 +394,8 @@ fn no_key() -> Vec<Payload> {
 fn first_payloads(pair: &Pair) -> Vec<Payload> {
     match Datagram::decode(&pair.sent[0].message) {
         Ok(Datagram::Clear(message)) => message.payloads,
-        other => panic!("IKE_SA_INIT is in the clear: {other:?}"),
+        // That of SKID3 is another one.
+        _ => first_payloads(&authenticating()),
     }
 }
 
@@ -406,6 +423,7 @@ fn the_page_tells_every_change_of_state_and_what_comes_of_every_message() {
     for pair in [
         ticket::spent(),
         ticket::restarted(),
+        skid::spent(),
         bounds::rekeying(true),
         bounds::rekeying(false),
         bounds::beginning(),

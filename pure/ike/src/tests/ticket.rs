@@ -18,7 +18,7 @@ use std::time::Duration;
 use wire::ike::{Datagram, ExchangeType, Header, Message, NotifyType, Payload, PayloadType};
 
 /// Longer than any request is repeated.
-const LONG: Duration = Duration::from_secs(200);
+pub(super) const LONG: Duration = Duration::from_secs(200);
 
 const HOUR: u64 = 3600;
 
@@ -27,9 +27,17 @@ fn ends() -> (Config, Config) {
     with_tickets((mobile(), gateway()))
 }
 
-fn with_tickets((mut left, mut right): (Config, Config)) -> (Config, Config) {
-    left.peers[0].resumption = Resumption::Tickets;
-    right.peers[0].resumption = Resumption::Tickets;
+fn with_tickets(ends: (Config, Config)) -> (Config, Config) {
+    resuming(ends, Resumption::Tickets)
+}
+
+/// Returns ends that resume in this way.
+pub(super) fn resuming(
+    (mut left, mut right): (Config, Config),
+    way: Resumption,
+) -> (Config, Config) {
+    left.peers[0].resumption = way;
+    right.peers[0].resumption = way;
     (left, right)
 }
 
@@ -37,20 +45,20 @@ fn connected() -> Pair {
     connected_as(ends())
 }
 
-fn connected_as((left, right): (Config, Config)) -> Pair {
+pub(super) fn connected_as((left, right): (Config, Config)) -> Pair {
     let mut pair = Pair::new(left, right);
     set_clocks(&mut pair, TODAY);
     pair.connect();
     pair
 }
 
-fn set_clocks(pair: &mut Pair, today: UnixTime) {
+pub(super) fn set_clocks(pair: &mut Pair, today: UnixTime) {
     pair.left.engine.set_wall_clock(today);
     pair.right.engine.set_wall_clock(today);
 }
 
 /// Has the left end lose the IKE SA, and the right end not.
-fn lose(pair: &mut Pair) {
+pub(super) fn lose(pair: &mut Pair) {
     pair.deaf = true;
     rekey_child(pair, Side::Left);
     pair.run_for(LONG);
@@ -64,14 +72,14 @@ pub(crate) fn lost() -> Pair {
     lost_as(ends())
 }
 
-fn lost_as(ends: (Config, Config)) -> Pair {
+pub(super) fn lost_as(ends: (Config, Config)) -> Pair {
     let mut pair = connected_as(ends);
     lose_both(&mut pair);
     pair
 }
 
 /// Has both ends lose the IKE SA: no Delete removes the entry.
-fn lose_both(pair: &mut Pair) {
+pub(super) fn lose_both(pair: &mut Pair) {
     pair.deaf = true;
     rekey_child(pair, Side::Right);
     lose(pair);
@@ -81,7 +89,7 @@ fn lose_both(pair: &mut Pair) {
 
 /// Has the left end present a copy of its ticket that it kept although it should not, and returns
 /// what the right end says of it.
-fn told_of_kept(pair: &mut Pair, kept: Held) -> Vec<String> {
+pub(super) fn told_of_kept(pair: &mut Pair, kept: Held) -> Vec<String> {
     pair.left.engine.tickets.hold(peer_id("gateway"), kept);
     pair.connect();
     pair.run_for(LONG);
@@ -137,7 +145,7 @@ pub(crate) fn story(is_known: bool) -> Pair {
 }
 
 /// Returns the exchanges of the messages sent, in order.
-fn exchanges(pair: &Pair) -> Vec<ExchangeType> {
+pub(super) fn exchanges(pair: &Pair) -> Vec<ExchangeType> {
     let of = |flying: &Flying| Header::peek(&flying.message).unwrap().exchange;
     pair.sent.iter().map(of).collect()
 }
@@ -151,7 +159,7 @@ fn clear(flying: &Flying) -> Message {
 
 impl Host {
     /// Returns for each IKE SA that came up whether a session was resumed.
-    fn resumed(&self) -> Vec<bool> {
+    pub(super) fn resumed(&self) -> Vec<bool> {
         let up = self.events.iter().filter_map(|event| match event {
             Event::IkeUp { resumed, .. } => Some(*resumed),
             _ => None,
@@ -159,28 +167,28 @@ impl Host {
         up.collect()
     }
 
-    fn not_resumed(&self) -> usize {
+    pub(super) fn not_resumed(&self) -> usize {
         let not = |event: &&Event| matches!(event, Event::NotResumed { .. });
         self.events.iter().filter(not).count()
     }
 
-    fn entries(&self) -> Vec<&Entry> {
+    pub(super) fn entries(&self) -> Vec<&Entry> {
         let store = self.store.as_ref().unwrap();
         store.iter().map(|(_, entry)| entry).collect()
     }
 
-    fn holds_ticket(&self) -> bool {
+    pub(super) fn holds_ticket(&self) -> bool {
         self.engine.tickets.holds(self.engine.config.peers[0].id)
     }
 }
 
-fn is_resumed(pair: &Pair) {
+pub(super) fn is_resumed(pair: &Pair) {
     assert_eq!(pair.left.resumed(), [false, true]);
     assert_eq!(pair.right.resumed(), [false, true]);
     is_one_tunnel(pair);
 }
 
-fn is_one_tunnel(pair: &Pair) {
+pub(super) fn is_one_tunnel(pair: &Pair) {
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     assert!(fit(pair.left.child(), pair.right.child()));
 }
@@ -559,7 +567,7 @@ fn a_ppk_counts_in_a_resumed_session_and_is_not_mixed_in_again() {
     }
 }
 
-fn with_ppk(config: &mut Config) {
+pub(super) fn with_ppk(config: &mut Config) {
     config.peers[0].ppk = Some(Box::new(Ppk {
         id: "office2026".to_owned(),
         secret: Secret::new(vec![7; 32]),

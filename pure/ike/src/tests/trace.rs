@@ -65,14 +65,7 @@ impl Trace {
     /// sends.
     pub(crate) fn look(&mut self, at: Instant, side: Side, engine: &Engine, cause: Cause<'_>) {
         let before = std::mem::take(&mut self.states[side as usize]);
-        let now: BTreeMap<_, _> = engine
-            .sas
-            .iter()
-            .map(|(sa, of)| {
-                let state = name(&of.state);
-                (of.core.own_spi(), Seen { state, sa: *sa })
-            })
-            .collect();
+        let now = states(engine);
         let spis: std::collections::BTreeSet<_> = before.keys().chain(now.keys()).collect();
         for spi in spis {
             let (old, new) = (before.get(spi), now.get(spi));
@@ -106,6 +99,11 @@ impl Trace {
     /// Forgets a host's states, because the host has restarted without ending its SAs.
     pub(crate) fn forget(&mut self, side: Side) {
         self.states[side as usize].clear();
+    }
+
+    /// Continues with another host at one end, whose states are no changes.
+    pub(crate) fn adopt(&mut self, side: Side, engine: &Engine) {
+        self.states[side as usize] = states(engine);
     }
 
     /// Marks the last `count` messages as lost.
@@ -158,6 +156,15 @@ impl Cause<'_> {
     }
 }
 
+/// Returns the states of all SAs, by our SPI.
+fn states(engine: &Engine) -> BTreeMap<u64, Seen> {
+    let sas = engine.sas.iter().map(|(sa, of)| {
+        let state = name(&of.state);
+        (of.core.own_spi(), Seen { state, sa: *sa })
+    });
+    sas.collect()
+}
+
 pub(crate) const fn name(state: &State) -> &'static str {
     match state {
         State::InitSent(_) => "InitSent",
@@ -166,6 +173,7 @@ pub(crate) const fn name(state: &State) -> &'static str {
         State::AuthSent(_) => "AuthSent",
         State::AwaitEntry(_) => "AwaitEntry",
         State::AwaitAuth(_) => "AwaitAuth",
+        State::AwaitProof(_) => "AwaitProof",
         State::Established(_) => "Established",
         State::Ending(Ending::Closing(_)) => "Closing",
         State::Ending(Ending::Retired(_)) => "Retired",

@@ -1,0 +1,325 @@
+//! Responder: the first message of SKID3 was answered, and the third one is awaited
+//! (`extension/skid.rs`).
+//!
+//! The initiator knows the keys of the entry, but its message may be a copy. It has its place among
+//! the half-open SAs, and nothing of what was agreed on has happened yet.
+
+use super::admission::{self, Agreed, Basis, Candidate, Traits};
+use super::arrived::{Arrived, Complaint, Postponed};
+use super::closing::{Ending, Lingering};
+use super::established::Next;
+use super::protected;
+use super::turn::{Context, Turn};
+use crate::attempt::{self, Offer};
+use crate::auth::PeerProved;
+use crate::auth::responder::judge;
+use crate::auth::transcript::Transcript;
+use crate::counters::DropReason;
+use crate::exchange::auth::initiator_identity;
+use crate::exchange::init::NONCE_LEN;
+use crate::exchange::{find, nonce, rules};
+use crate::extension::configuration::Lending;
+use crate::extension::fragment::Outgoing;
+use crate::extension::{nat, reauth, redirect, skid};
+use crate::keys::{Inputs, UnprovedKeys, first_cipher};
+use crate::refusal::{NotResumed, Refusal};
+use model::{Deadline, Instant};
+use resumption::{Entry, Handle, Operation, OperationId};
+use wire::ike::{Datagram, ExchangeType, Message, Payload};
+
+pub(crate) struct AwaitProof {
+    keys: UnprovedKeys,
+    entry: Entry,
+    handle: Handle,
+    /// Both messages so far.
+    transcript: Transcript,
+    /// The first one, once open.
+    request: Message,
+    traits: Traits,
+    agreed: Agreed,
+    /// The third message, while the store is taking the entry.
+    postponed: Option<(Box<Postponed>, PeerProved)>,
+    expires: Instant,
+}
+
+/// A first message whose entry is there.
+pub(super) struct Presented<'a> {
+    /// Its clear payloads.
+    pub(super) clear: &'a Message,
+    pub(super) octets: Vec<u8>,
+    /// True if its source address is verified.
+    pub(super) paid: bool,
+    pub(super) entry: Entry,
+    pub(super) handle: Handle,
+    /// Time by which the initiator has to prove itself.
+    pub(super) until: Instant,
+}
+
+/// What follows a message.
+pub(crate) enum Proving {
+    /// The third one is still awaited, or the store.
+    Waits(Box<AwaitProof>),
+    /// The IKE SA is up, or has ended.
+    Done(Next),
+}
+
+impl AwaitProof {
+    /// Answers a first message with the payloads `opening` before the sealed ones, the first of
+    /// which is our nonce.
+    pub(super) fn begin(
+        presented: Presented<'_>,
+        ours: [u8; NONCE_LEN],
+        opening: &[Payload],
+        turn: &mut Turn<'_, '_>,
+    ) -> Result<Box<Self>, Refusal> {
+        let Presented {
+            clear,
+            octets,
+            paid,
+            entry,
+            handle,
+            until,
+        } = presented;
+        let theirs = nonce(clear).expect("it was there before the store was asked");
+        let (spi_i, spi_r, path) = (turn.core.spi_i, turn.core.spi_r, turn.core.path);
+        let request = open(clear, &octets, &entry, theirs)
+            .ok_or_else(|| refusal(&entry, NotResumed::WrongProof))?;
+        let peer = judge(&entry, &request, path.remote.ip(), turn.ctx.config)?;
+        turn.core.nat = nat::detect(&request, path);
+        let inputs = Inputs {
+            suite: entry.keys.suite,
+            prf: entry.keys.prf,
+            nonce_i: theirs,
+            nonce_r: &ours,
+            spi_i,
+            spi_r,
+            initiator: false,
+        };
+        let mut keys = UnprovedKeys::resumed_by_skid(&entry.keys, &octets, &inputs);
+        let traits = Traits {
+            private: true,
+            willing: redirect::is_willing(&request),
+            elsewhere: redirect::elsewhere(&request, path.local.ip(), turn.ctx.config),
+            group: entry.group,
+            usage: Some(entry.usage),
+        };
+        let candidate = Candidate {
+            peer,
+            request: &request,
+            path,
+            traits: &traits,
+            chain: entry.chain.clone(),
+            lending: Lending::Held,
+        };
+        let basis = Basis {
+            suite: entry.keys.suite,
+            kems: &entry.keys.kems,
+            child: keys.first_child(),
+        };
+        let mut agreed = candidate.agree(basis, turn).map_err(|(_, why)| why)?;
+        let mut payloads = vec![Payload::IdResponder(
+            turn.ctx.config.identity.clone().into(),
+        )];
+        let lifetime = admission::lifetime(peer, traits.usage, turn);
+        payloads.extend(reauth::announcement(lifetime));
+        payloads.append(&mut agreed.payloads);
+        let header = turn.core.header(ExchangeType::SKID_RESUME, 0, true);
+        let answer = keys
+            .cipher
+            .seal_behind(opening, &Message { header, payloads });
+        if !paid && !skid::is_short_enough(&octets, &answer) {
+            return Err(refusal(&entry, NotResumed::TooLong));
+        }
+        turn.ctx.transmit(path, &answer);
+        let kept = Outgoing::clear(answer.clone());
+        turn.core.responses.answered(0, kept, path.remote);
+        Ok(Box::new(Self {
+            keys,
+            entry,
+            handle,
+            transcript: Transcript {
+                first: octets,
+                second: answer,
+            },
+            request,
+            traits,
+            agreed,
+            postponed: None,
+            expires: until,
+        }))
+    }
+
+    /// Moves the end of the SA, as `AwaitAuth::extend` does.
+    pub(crate) const fn extend(&mut self, expires: Instant) {
+        self.expires = expires;
+    }
+
+    pub(super) fn handle(
+        mut self: Box<Self>,
+        arrived: &Arrived<'_>,
+        turn: &mut Turn<'_, '_>,
+    ) -> Proving {
+        let header = arrived.datagram.header();
+        if header.flags.response || !skid::is_meant(header) {
+            turn.ctx.drop(DropReason::UnexpectedExchange);
+            return Proving::Waits(self);
+        }
+        match protected::accept_request(turn, &mut self.keys.cipher, arrived) {
+            None => Proving::Waits(self),
+            Some(Err(Complaint { why, notify })) => {
+                let why = Refusal::Misbehaved(why);
+                self.end(Payload::Notify(notify), why, arrived, turn)
+            }
+            Some(Ok(request)) => self.verify(request, arrived, turn),
+        }
+    }
+
+    /// Has the store take the entry of an initiator that proved itself. Nothing else happens before
+    /// the outcome: another initiator may have been faster.
+    fn verify(
+        mut self: Box<Self>,
+        request: Message,
+        arrived: &Arrived<'_>,
+        turn: &mut Turn<'_, '_>,
+    ) -> Proving {
+        let proof = find(&request, |payload| match payload {
+            Payload::Authentication(proof) => Some(proof),
+            _ => None,
+        });
+        let sk_pi = &self.keys.roots.peer_proof;
+        let chain = self.entry.chain.clone();
+        let evidence = proof.and_then(|proof| self.transcript.verify(sk_pi, proof, chain));
+        let Some(evidence) = evidence else {
+            let why = refusal(&self.entry, NotResumed::WrongProof);
+            return self.refuse(why, arrived, turn);
+        };
+        let id = OperationId(turn.core.id.0);
+        let take = Operation::Take(id, self.handle);
+        turn.ctx.tickets.submit(take);
+        self.postponed = Some((Postponed::new(request, arrived), evidence));
+        Proving::Waits(self)
+    }
+
+    /// Continues after the store has taken the entry, or did not find it.
+    pub(super) fn handle_taken(
+        mut self: Box<Self>,
+        was_there: bool,
+        turn: &mut Turn<'_, '_>,
+    ) -> Proving {
+        let Some((postponed, evidence)) = self.postponed.take() else {
+            return Proving::Waits(self);
+        };
+        let arrived = postponed.arrived();
+        if !was_there {
+            let why = refusal(&self.entry, NotResumed::Spent);
+            return self.refuse(why, &arrived, turn);
+        }
+        // A reload may have come between.
+        let from = arrived.path.remote.ip();
+        let peer = match judge(&self.entry, &self.request, from, turn.ctx.config) {
+            Ok(peer) => peer,
+            Err(why) => return self.refuse(why, &arrived, turn),
+        };
+        if turn.ctx.barred.contains(&peer.id) {
+            return self.refuse(Refusal::TakenDown, &arrived, turn);
+        }
+        if !self.agreed.lend(peer, &self.request, turn) {
+            let why = refusal(&self.entry, NotResumed::OtherAddress);
+            return self.refuse(why, &arrived, turn);
+        }
+        turn.core.peer = Some(peer.id);
+        admission::settle_path(&arrived, turn);
+        turn.ctx.attempt(
+            turn.core,
+            attempt::of_initiator(&[], Some(&self.request), true),
+        );
+        let Self {
+            keys,
+            traits,
+            agreed,
+            ..
+        } = *self;
+        let mut keys = keys.proved(&evidence);
+        let answer = agreed.open(peer, &traits, &postponed.request, &keys, turn);
+        let answer = answer.into_iter().collect();
+        protected::respond(turn, &mut keys.cipher, &arrived, answer);
+        let session = agreed.begin(keys, turn);
+        Proving::Done(admission::check_path(session, &arrived, turn))
+    }
+
+    pub(super) fn is_over(&self, ctx: &Context<'_>) -> bool {
+        self.expires <= ctx.now
+    }
+
+    pub(super) const fn deadline(&self) -> Deadline {
+        Deadline {
+            at: self.expires,
+            reason: "an initiator has not authenticated",
+        }
+    }
+
+    fn refuse(
+        self: Box<Self>,
+        why: Refusal,
+        arrived: &Arrived<'_>,
+        turn: &mut Turn<'_, '_>,
+    ) -> Proving {
+        let (config, now) = (turn.ctx.config, turn.ctx.now);
+        let claimed = initiator_identity(&self.request);
+        let claimed = claimed.and_then(|claimed| config.named(claimed).next());
+        let mut theirs = Offer::default();
+        theirs.read_auth(&self.request, true, true);
+        let attempts = &mut turn.ctx.out.attempts;
+        attempts.refuse(turn.core, claimed, config, theirs, why.clone(), now);
+        self.end(skid::failure(), why, arrived, turn)
+    }
+
+    /// Ends the SA, which keeps its place among the half-open ones until it would have expired.
+    fn end(
+        mut self: Box<Self>,
+        answer: Payload,
+        why: Refusal,
+        arrived: &Arrived<'_>,
+        turn: &mut Turn<'_, '_>,
+    ) -> Proving {
+        turn.ctx.out.counters.refused += 1;
+        turn.ctx.refused_unknown_peer(arrived.path.remote, why);
+        protected::respond(turn, &mut self.keys.cipher, arrived, vec![answer]);
+        Proving::Done(Next::Ended(Ending::Lingering(Lingering::until(
+            self.expires,
+        ))))
+    }
+}
+
+#[cfg(test)]
+impl AwaitProof {
+    /// For tests that open messages on their own.
+    pub(crate) const fn cipher(&self) -> &crate::cipher::Cipher {
+        &self.keys.cipher
+    }
+
+    pub(crate) const fn cipher_mut(&mut self) -> &mut crate::cipher::Cipher {
+        &mut self.keys.cipher
+    }
+}
+
+/// Returns the first message with its sealed payloads, if the initiator knows the keys of the entry
+/// and the message is as it should be.
+fn open(clear: &Message, octets: &[u8], entry: &Entry, theirs: &[u8]) -> Option<Message> {
+    let Ok(Datagram::Sealed(sealed)) = Datagram::decode(octets) else {
+        return None;
+    };
+    let cipher = first_cipher(&entry.keys, theirs, clear.header.spi_i, false);
+    let content = cipher.open(&sealed).ok()?;
+    let inside = content.message(clear.header).ok()?;
+    let whole = skid::whole(clear.header, &clear.payloads, inside.payloads);
+    let is_sound = rules::check(&whole).is_ok() && whole.unsupported_critical().is_none();
+    is_sound.then_some(whole)
+}
+
+fn refusal(entry: &Entry, why: NotResumed) -> Refusal {
+    Refusal::NotResumed {
+        claimed: entry.identity.clone(),
+        why,
+    }
+}

@@ -1,0 +1,57 @@
+//! The third message of SKID3 (`extension/skid.rs`): the initiator proves that it is there now.
+//!
+//! It is the first request of an IKE SA that is up at this end. The responder answers once it has
+//! taken the entry. An authentic refusal means that another one was faster, or that the entry is no
+//! good any more: a full exchange follows.
+
+use crate::config::Timers;
+use crate::down_reason::DownReason;
+use crate::exchange::first_error;
+use crate::extension::ticket;
+use crate::sa::turn::{NotResumed, Turn};
+use crate::session::Session;
+use crate::session::task::{Answer, Subject, Task, Then};
+use crate::task::ticket::note_given;
+use std::time::Duration;
+use wire::ike::{Authentication, ExchangeType, Payload};
+
+/// The proof of the initiator.
+pub(crate) struct Confirm {
+    pub(crate) proof: Authentication,
+}
+
+impl Task for Confirm {
+    fn subject(&self) -> Subject {
+        Subject::Whole
+    }
+
+    fn exchange(&self) -> ExchangeType {
+        ExchangeType::SKID_RESUME
+    }
+
+    fn payloads(&self, session: &Session, turn: &mut Turn<'_, '_>) -> Vec<Payload> {
+        let peer = turn.core.peer(turn.ctx.config);
+        let request = peer.and_then(|peer| ticket::request(peer, session.terms.private));
+        let proof = Payload::Authentication(self.proof.clone());
+        std::iter::once(proof).chain(request).collect()
+    }
+
+    /// A responder that was there a round trip ago, and is not, has lost what it needs.
+    fn allowed(&self, _: &Session, timers: &Timers) -> Duration {
+        timers.give_up_check
+    }
+
+    fn conclude(
+        self: Box<Self>,
+        answer: &Answer<'_>,
+        session: &mut Session,
+        turn: &mut Turn<'_, '_>,
+    ) -> Then {
+        if first_error(answer.message).is_some() {
+            turn.ctx.out.not_resumed.push(NotResumed::from(&*turn.core));
+            return Then::End(DownReason::NotResumed);
+        }
+        note_given(session, answer.message, turn);
+        Then::Stay
+    }
+}
