@@ -165,10 +165,16 @@ pub enum Resume {
     Off,
     /// `ticket`: by a ticket (RFC 5723), if the peer has one for us or we have one for it.
     Ticket,
+    /// `skid3`: by SKID3 (paper 004), or by a ticket if the peer does not know it.
+    Skid3,
 }
 
 impl Resume {
-    pub(crate) const WORDS: [(&str, Self); 2] = [("off", Self::Off), ("ticket", Self::Ticket)];
+    pub(crate) const WORDS: [(&str, Self); 3] = [
+        ("off", Self::Off),
+        ("ticket", Self::Ticket),
+        ("skid3", Self::Skid3),
+    ];
 }
 
 /// The part of a peer's prefixes that is routed into the tunnel.

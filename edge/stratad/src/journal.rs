@@ -54,7 +54,7 @@ impl Journal {
                 tracing::info!("peer {peer}: redirected to {to}");
             }
             Event::Resumed { .. } => {
-                tracing::info!("peer {peer}: session resumed by a ticket");
+                tracing::info!("peer {peer}: session resumed");
             }
             Event::NotResumed { .. } => {
                 tracing::info!(

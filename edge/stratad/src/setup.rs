@@ -201,6 +201,7 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
     terms.resumption = match from.resume {
         config::Resume::Off => node::Resumption::Off,
         config::Resume::Ticket => node::Resumption::Tickets,
+        config::Resume::Skid3 => node::Resumption::Skid3,
     };
     terms.children = from.children.iter().map(child).collect();
     terms.slots = slots;

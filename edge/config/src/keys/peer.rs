@@ -174,8 +174,9 @@ pub(crate) const PEER: &[Key<Peer>] = &[
     Key {
         name: "resume",
         about: "\"ticket\" at both ends: a tunnel that was lost comes back by a ticket (RFC 5723), \
-            without key exchange and certificates. Applies to tunnels that come up from then on",
-        example: r#""ticket""#,
+            without key exchange and certificates; \"skid3\": within one round trip if both ends \
+            are Strata. Applies to tunnels that come up from then on",
+        example: r#""skid3""#,
         effect: Effect::Applied,
         read: Read::Optional(|value, peer| put(&mut peer.resume, value.choice(&Resume::WORDS))),
         show: |peer| word(&Resume::WORDS, &peer.resume),

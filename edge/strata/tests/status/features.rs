@@ -65,6 +65,13 @@ pub const FEATURES: &[Feature] = &[
         not_needed: &[],
     },
     Feature {
+        id: "skid3",
+        name: "Lost tunnels that come back in one round trip (SKID3)",
+        keys: &["peer.resume"],
+        verbs: &[],
+        not_needed: &[],
+    },
+    Feature {
         id: "split-routes",
         name: "Split routes",
         keys: &["peer.routes", "pool.subnets"],

@@ -1141,4 +1141,10 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "an authenticated peer asks for tickets until the store or the memory of the gateway is full",
         answer: Tests,
     },
+    Weakness {
+        number: 185,
+        seen: "paper 004, section V",
+        what: "somebody who reads, changes, copies or sends back the messages of SKID3, or steals an entry, learns who resumes, has a gateway do anything, or opens what the lost session sent",
+        answer: Tests,
+    },
 ];

@@ -175,7 +175,7 @@ fn of_refusal(why: &Refusal) -> Advice {
         Refusal::NotResumed {
             why: NotResumed::Off,
             ..
-        } => "set `resume = \"ticket\"` in its table here",
+        } => "set the same `resume` in its table here",
         Refusal::AuthenticationMethod
         | Refusal::UnknownIdentity(_)
         | Refusal::NotResumed { .. }
