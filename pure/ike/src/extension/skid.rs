@@ -15,10 +15,10 @@
 //! from the entry, both nonces and the whole first message. It proves the responder, so the
 //! initiator sends packets together with the third message.
 //!
-//! Whoever recorded the first message can repeat it. So the responder leases, removes and creates
-//! nothing, and takes the entry out of the store, once the third message has proved the initiator
-//! (`auth/transcript.rs`). The third message is a request: it is repeated until it is answered, and
-//! the same octets get the same answer.
+//! A first message may be a copy of a recorded one. The responder therefore leases, removes and
+//! creates nothing, and leaves the entry in the store, until the third message has proved the
+//! initiator (`auth/transcript.rs`). The third message is a request: it is repeated until it is
+//! answered, and the same octets get the same answer.
 //!
 //! The paper authenticates with a key of the lost SA's packets and uses its keys again. Here the
 //! secret is made for resumption alone, each session has new keys, and identities are not shown.

@@ -229,10 +229,7 @@ impl AwaitProof {
         }
         turn.core.peer = Some(peer.id);
         admission::settle_path(&arrived, turn);
-        turn.ctx.attempt(
-            turn.core,
-            attempt::of_initiator(&[], Some(&self.request), true),
-        );
+        turn.ctx.attempt(turn.core, self.offer());
         let Self {
             keys,
             traits,
@@ -267,11 +264,14 @@ impl AwaitProof {
         let (config, now) = (turn.ctx.config, turn.ctx.now);
         let claimed = initiator_identity(&self.request);
         let claimed = claimed.and_then(|claimed| config.named(claimed).next());
-        let mut theirs = Offer::default();
-        theirs.read_auth(&self.request, true, true);
         let attempts = &mut turn.ctx.out.attempts;
-        attempts.refuse(turn.core, claimed, config, theirs, why.clone(), now);
+        attempts.refuse(turn.core, claimed, config, self.offer(), why.clone(), now);
         self.end(skid::failure(), why, arrived, turn)
+    }
+
+    /// Returns what the initiator offers.
+    fn offer(&self) -> Offer {
+        attempt::of_initiator(&[], Some(&self.request), true)
     }
 
     /// Ends the SA, which keeps its place among the half-open ones until it would have expired.
