@@ -55,8 +55,7 @@ fn a_tunnel_that_was_lost_comes_back_without_a_key_exchange() -> Result<()> {
     ensure!(has_resumed(&exchanges), "{exchanges:?}");
     plain::carry(&pair)?;
     for daemon in [&mut tunnel.mobile, &mut tunnel.gateway] {
-        let told = |log: &str| log.contains("session resumed").then_some(());
-        daemon.process().wait_for("the log", DEADLINE, told)?;
+        wait_until_resumed(daemon)?;
     }
     Ok(())
 }
@@ -116,9 +115,17 @@ fn a_gateway_that_has_forgotten_the_session_sets_the_tunnel_up_in_full() -> Resu
 // Weakness: 180
 #[lab::test]
 fn a_gateway_that_was_killed_resumes_the_sessions_in_its_file() -> Result<()> {
+    let exchanges = after_a_kill(TICKET)?;
+    ensure!(has_resumed(&exchanges), "{exchanges:?}");
+    Ok(())
+}
+
+/// Kills a gateway that has its sessions in a file, and starts it again. Returns the exchanges
+/// until the session is resumed.
+fn after_a_kill(way: &str) -> Result<Vec<ExchangeType>> {
     let pair = Pair::new("resume")?;
     let file = pair.gateway.directory().join("sessions.redb");
-    let [mobile, gateway] = plain::configs(TICKET, TICKET);
+    let [mobile, gateway] = plain::configs(way, way);
     let gateway = format!("{gateway}\n[sessions]\nfile = \"{}\"\n", file.display());
     let mut tunnel = start_with(&pair, &[mobile, gateway])?;
     let listed = tunnel.gateway.strata("sessions")?;
@@ -127,19 +134,19 @@ fn a_gateway_that_was_killed_resumes_the_sessions_in_its_file() -> Result<()> {
     let tap = Wiretap::open(&pair.mobile)?;
     tunnel.gateway.process().crash()?;
     tunnel.gateway.start_again()?;
-    let told = |log: &str| log.contains("session resumed").then_some(());
-    tunnel
-        .mobile
-        .process()
-        .wait_for("the session", DEADLINE, told)?;
+    wait_until_resumed(&mut tunnel.mobile)?;
     plain::carry(&pair)?;
     let exchanges = exchanges(&tap.rest()?);
-    ensure!(has_resumed(&exchanges), "{exchanges:?}");
     // The ticket that was used is not good again, and another one is.
     let listed = tunnel.gateway.strata("sessions")?;
     let listed = listed["sessions"]["sessions"].as_array();
     ensure!(listed.is_some_and(|listed| listed.len() == 1), "{listed:?}");
-    Ok(())
+    Ok(exchanges)
+}
+
+fn wait_until_resumed(daemon: &mut Daemon) -> Result<()> {
+    let told = |log: &str| log.contains("session resumed").then_some(());
+    daemon.process().wait_for("the log", DEADLINE, told)
 }
 
 // Works: resume
@@ -220,8 +227,7 @@ fn a_tunnel_that_was_lost_comes_back_in_one_round_trip() -> Result<()> {
     );
     plain::carry(&pair)?;
     for daemon in [&mut tunnel.mobile, &mut tunnel.gateway] {
-        let told = |log: &str| log.contains("session resumed").then_some(());
-        daemon.process().wait_for("the log", DEADLINE, told)?;
+        wait_until_resumed(daemon)?;
     }
     Ok(())
 }
@@ -262,27 +268,10 @@ fn without_skid3_at_both_ends_a_lost_tunnel_comes_back_otherwise() -> Result<()>
 // Weakness: 180
 #[lab::test]
 fn a_gateway_that_was_killed_resumes_in_one_round_trip_from_its_file() -> Result<()> {
-    let pair = Pair::new("skid")?;
-    let file = pair.gateway.directory().join("sessions.redb");
-    let [mobile, gateway] = plain::configs(SKID3, SKID3);
-    let gateway = format!("{gateway}\n[sessions]\nfile = \"{}\"\n", file.display());
-    let mut tunnel = start_with(&pair, &[mobile, gateway])?;
-    let tap = Wiretap::open(&pair.mobile)?;
-    tunnel.gateway.process().crash()?;
-    tunnel.gateway.start_again()?;
-    let told = |log: &str| log.contains("session resumed").then_some(());
-    tunnel
-        .mobile
-        .process()
-        .wait_for("the session", DEADLINE, told)?;
-    plain::carry(&pair)?;
-    let exchanges = exchanges(&tap.rest()?);
+    let exchanges = after_a_kill(SKID3)?;
     ensure!(
         exchanges.contains(&ExchangeType::SKID_RESUME) && is_skid3_alone(&exchanges),
         "{exchanges:?}"
     );
-    let listed = tunnel.gateway.strata("sessions")?;
-    let listed = listed["sessions"]["sessions"].as_array();
-    ensure!(listed.is_some_and(|listed| listed.len() == 1), "{listed:?}");
     Ok(())
 }
