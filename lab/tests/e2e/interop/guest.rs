@@ -302,8 +302,13 @@ fn inbound(guest: &Guest) -> Result<Sa> {
     state(guest, INBOUND)
 }
 
+/// Waits until there is one SA between these ends. A busy guest may answer a second attempt to
+/// connect beside the first, whose SA is deleted then.
 fn state(guest: &Guest, ends: &str) -> Result<Sa> {
-    let states = guest.run(&format!("ip xfrm state list {ends}"))?;
+    let states = until("one SA in the kernel", DEADLINE, || {
+        let states = guest.run(&format!("ip xfrm state list {ends}"))?;
+        Ok((states.matches("proto esp").count() == 1).then_some(states))
+    })?;
     let algorithms = states.lines().map(str::trim).filter(|line| {
         let kinds = ["aead ", "auth-trunc ", "enc "];
         kinds.iter().any(|kind| line.starts_with(kind))
