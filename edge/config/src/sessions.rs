@@ -14,6 +14,9 @@ pub struct Sessions {
     /// `file`: the file that keeps sessions if the daemon is killed. Default none: they end with
     /// it.
     pub file: Option<PathBuf>,
+    /// `crash_tokens`: peers are given tokens that prove, after this daemon was killed and started
+    /// again, that their tunnels are lost. Default true.
+    pub crash_tokens: bool,
 }
 
 impl Default for Sessions {
@@ -22,6 +25,7 @@ impl Default for Sessions {
             clocked: Duration::from_secs(8 * 3600),
             established: None,
             file: None,
+            crash_tokens: true,
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::log::Log;
 use crate::restorer::Restorer;
 use crate::sessions::Sessions;
 use crate::sink::IoCounters;
+use crate::start::Start;
 use crate::streams::Streams;
 use crate::trace::Trace;
 use crate::troubles::{Task, Troubles};
@@ -84,6 +85,8 @@ pub struct Daemon {
     leases: Leases,
     /// The sessions that peers may resume.
     sessions: Sessions,
+    /// Counts the starts, if peers are given tokens.
+    _start: Option<Start>,
     poller: Poller,
     signals: Signals,
     batch: Vec<Packet>,
@@ -126,6 +129,10 @@ impl Daemon {
         if let Some(references) = references {
             node.refer_by(references);
         }
+        let start = Start::count(&config).map(|(start, life)| {
+            node.live(life);
+            start
+        });
         let mut daemon = Self {
             node,
             config,
@@ -145,6 +152,7 @@ impl Daemon {
             store,
             leases: Leases::default(),
             sessions,
+            _start: start,
             poller: Poller::new()?,
             signals,
             batch: batch::buffers(),

@@ -34,6 +34,7 @@ mod sessions;
 mod setup;
 mod sink;
 mod sockets;
+mod start;
 mod streams;
 mod trace;
 mod troubles;

@@ -2,7 +2,7 @@
 
 use crate::drop::DropReason;
 use crate::ecn::Congestion;
-use model::{ChildSaId, Path};
+use model::{ChildSaId, Path, Spi};
 use wire::probe::Probe;
 
 /// A report that control has to act on.
@@ -30,6 +30,8 @@ pub enum Report {
     Strays(ChildSaId, Path, usize),
     /// A probe of the path MTU arrived, or the echo of one. Reported for few of them.
     Probe(ChildSaId, Probe),
+    /// A packet has an SPI of no SA: its path and its size in octets. Reported for few of them.
+    Unknown(Spi, Path, usize),
 }
 
 /// Numbers of packets and octets of inner datagrams.
@@ -93,7 +95,8 @@ pub struct Counters {
 }
 
 impl Counters {
-    pub(crate) const fn new() -> Self {
+    /// Returns counters of nothing.
+    pub const fn new() -> Self {
         let none = Traffic {
             packets: 0,
             octets: 0,
@@ -169,8 +172,15 @@ impl Counters {
         all.filter(|(why, _)| *why != DropReason::Dummy)
     }
 
-    pub(crate) fn drop(&mut self, why: DropReason) {
+    /// Counts a packet that was dropped.
+    pub fn drop(&mut self, why: DropReason) {
         self.dropped[why as usize] += 1;
+    }
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

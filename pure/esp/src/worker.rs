@@ -26,6 +26,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 use wire::content::Content;
 use wire::ecn::Ecn;
 use wire::esp::{FIRST_SPI, Header};
@@ -42,6 +43,9 @@ const LONGEST: usize = 65_535;
 
 /// Packets whose SAs are prefetched together.
 const AT_ONCE: usize = 64;
+
+/// Pause between two reports of packets without an SA.
+const UNKNOWN_PAUSE: Duration = Duration::from_millis(10);
 
 /// The destination of packets. Each packet of a batch is passed to exactly one of these methods, in
 /// order, and is the caller's again when the call returns. Only a datagram that is too long for its
@@ -95,6 +99,8 @@ pub struct Worker {
     peers: BTreeMap<PeerId, PeerSettings>,
     counters: Counters,
     reports: VecDeque<Report>,
+    /// No packet of an unknown SPI is reported before this time.
+    unknown_from: Instant,
     scratch: Scratch,
     /// The buffer of pieces of datagrams, once there was one.
     piece: Option<Packet>,
@@ -127,6 +133,7 @@ impl Worker {
             peers: BTreeMap::new(),
             counters: Counters::new(),
             reports: VecDeque::new(),
+            unknown_from: Instant::ZERO,
             scratch: Scratch::new(),
             piece: None,
         }
@@ -697,6 +704,15 @@ impl Worker {
         sent.map(|()| true)
     }
 
+    /// Reports a packet of no SA, a hundred times a second at most.
+    fn report_unknown(&mut self, spi: Spi, packet: &Packet, now: Instant) {
+        if let Some(path) = packet.path.filter(|_| self.unknown_from <= now) {
+            self.unknown_from = now + UNKNOWN_PAUSE;
+            let report = Report::Unknown(spi, path, packet.len());
+            self.reports.push_back(report);
+        }
+    }
+
     /// Opens one packet. Computes the datagram's checksum, unless `leave` allows zones to omit it.
     fn open_one(
         &mut self,
@@ -709,7 +725,10 @@ impl Worker {
             return Err(DropReason::ReservedSpi);
         }
         let spi = self.beside.get(&header.spi).unwrap_or(&header.spi);
-        let sa = self.sas.get_mut(spi).ok_or(DropReason::UnknownSpi)?;
+        let Some(sa) = self.sas.get_mut(spi) else {
+            self.report_unknown(header.spi, packet, now);
+            return Err(DropReason::UnknownSpi);
+        };
         let (pair, octets) = (sa.pair, packet.len());
         let inbound = sa.opening(header.spi);
         let flow = inbound.open(packet, header, pair, &mut self.scratch, now)?;

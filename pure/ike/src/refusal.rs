@@ -221,6 +221,9 @@ pub enum Refusal {
     /// An unauthenticated error notify answered our request. It may be forged, so we keep trying.
     #[error("ignoring an unauthenticated {0} from this address; still trying")]
     Unproved(NotifyType),
+    /// The peer has proved that it lost the IKE SA.
+    #[error("the peer was started again and has lost the tunnel; setting it up again")]
+    Restarted,
     /// An unauthenticated answer lacks a feature that we need. It may be forged, so we keep trying.
     #[error("ignoring an unauthenticated answer from this address ({0}); still trying")]
     UnprovedLack(Box<DownReason>),

@@ -278,6 +278,9 @@ impl Node {
                     self.ike.note_stray(ike, from, octets, now);
                 }
             }
+            Report::Unknown(spi, path, octets) => {
+                self.ike.handle_unknown_spi(spi, path, octets, now);
+            }
             Report::UnusedEcn(id) => {
                 let event = peer_of(id).map(|(_, peer, child)| Event::EcnUnused { peer, child });
                 self.events.extend(event);

@@ -73,8 +73,8 @@ pub use event::{Composite, Dropped, Ending, Event};
 pub use ike::{
     Attempt, BadMode, BadPpk, BadProof, CannotMove as NotMovable,
     CannotReauthenticate as NotRepeated, CannotRedirect as NotSent, DownReason, End, GrantRefusal,
-    KeyRefusal, NotResumed, NotVerified, Offer, Refusal, Resumption, Sender, Slot, UnknownChild,
-    Windows, is_slot,
+    Incarnation, KeyRefusal, NotResumed, NotVerified, Offer, Refusal, Resumption, Sender, Slot,
+    UnknownChild, Windows, is_slot,
 };
 pub use keylog::KeyLog;
 pub use licensing::grants::GrantState;

@@ -22,7 +22,7 @@ use crate::{
 };
 use crypto::{Rng, UnixTime};
 use esp::{Command, Packet, Sink, WorkerHandle};
-use ike::{Sender, UnknownChild};
+use ike::{Incarnation, Sender, UnknownChild};
 use mobility::Way;
 use model::{
     CsaId, Deadline, IkeSaId, Instant, Lease, LeaseChange, Path, PeerId, PeerNames, Signal,
@@ -102,6 +102,12 @@ impl Node {
     /// [`Self::set_wall_clock`].
     pub fn restore_leases(&mut self, leases: Vec<Lease>) {
         self.ike.restore_leases(leases);
+    }
+
+    /// Says which start of this node it is, so that its peers notice at once if it is killed. Call
+    /// before anything except [`Self::set_wall_clock`] and [`Self::restore_leases`].
+    pub fn live(&mut self, life: Incarnation) {
+        self.ike.live(life);
     }
 
     /// Brings a peer up with its children, and keeps it up. Errors if there is no such peer.

@@ -319,6 +319,15 @@ pub(crate) const SESSIONS: &[Key<Sessions>] = &[
         }),
         show: |sessions| file(sessions.file.as_deref()),
     },
+    Key {
+        name: "crash_tokens",
+        about: "prove to peers that their tunnels are lost after stratad was killed (RFC 6290); \
+            default: true",
+        example: "false",
+        effect: Effect::Restart,
+        read: Read::Optional(|value, sessions| put(&mut sessions.crash_tokens, value.boolean())),
+        show: |sessions| text(sessions.crash_tokens),
+    },
 ];
 
 /// The keys of `[pool.NAME]`. A peer learns all of them when its address is assigned, so a change

@@ -125,6 +125,7 @@ file = "/var/lib/other/strata.redb"
 clocked = "3h"
 established = "90m"
 file = "/var/lib/other/sessions.redb"
+crash_tokens = false
 [licensed.fc]
 address = "10.3.0.9"
 id = "fc.example.net"
@@ -479,6 +480,12 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             "sessions.file",
             "/var/lib/other/sessions",
             "/var/lib/another/sessions",
+            Restart,
+        ),
+        (
+            "sessions.crash_tokens",
+            "crash_tokens = false",
+            "crash_tokens = true",
             Restart,
         ),
         ("licensed.fa.address", "10.3.0.1", "10.3.0.3", Anew),

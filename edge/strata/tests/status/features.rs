@@ -72,6 +72,13 @@ pub const FEATURES: &[Feature] = &[
         not_needed: &[],
     },
     Feature {
+        id: "crash",
+        name: "Gateways that prove that they were started again (RFC 6290)",
+        keys: &["sessions.crash_tokens"],
+        verbs: &[],
+        not_needed: &[],
+    },
+    Feature {
         id: "split-routes",
         name: "Split routes",
         keys: &["peer.routes", "pool.subnets"],

@@ -1144,7 +1144,19 @@ pub const WEAKNESSES: &[Weakness] = &[
     Weakness {
         number: 185,
         seen: "paper 004, section V",
-        what: "somebody who reads, changes, copies or sends back the messages of SKID3, or steals an entry, learns who resumes, has a gateway do anything, or opens what the lost session sent",
+        what: "messages of SKID3 that are read, changed, copied or sent back, or a stolen entry, tell who resumes, have a gateway do anything, or open what the lost session sent",
+        answer: Tests,
+    },
+    Weakness {
+        number: 186,
+        seen: "RFC 6290 section 9.2",
+        what: "a crash token leaves for an IKE SA that is up or was deleted, or from another gateway, ends an IKE SA by itself, counts twice, or makes an answer longer than its question",
+        answer: Tests,
+    },
+    Weakness {
+        number: 187,
+        seen: "RFC 7296 section 1.5",
+        what: "forged INVALID_SPI has an end ask its peer again and again, or ends an IKE SA, and that for forged ESP is longer than the packet",
         answer: Tests,
     },
 ];

@@ -187,6 +187,7 @@ fn of_refusal(why: &Refusal) -> Advice {
         | Refusal::ZonesNotAgreed
         | Refusal::LicenceNotAccepted(_)
         | Refusal::Unproved(_)
+        | Refusal::Restarted
         | Refusal::NotOurGateway
         | Refusal::TooManyClones(_)
         | Refusal::SentElsewhere(_)

@@ -1,11 +1,10 @@
 //! Messages that belong to no IKE SA: an initiator's first message, and all others.
 
-use crate::Engine;
 use crate::config::Config;
 use crate::counters::DropReason;
 use crate::engine::own_spi;
 use crate::exchange::notify;
-use crate::extension::{cookie, padding, skid};
+use crate::extension::{cookie, crash, padding, skid};
 use crate::sa::arrived::Arrived;
 use crate::sa::await_auth::AwaitAuth;
 use crate::sa::await_entry::AwaitEntry;
@@ -13,12 +12,17 @@ use crate::sa::closing::{Ending, Lingering};
 use crate::sa::first_message::{HalfOpenTerms, Rejected};
 use crate::sa::turn::{Beside, Turn};
 use crate::sa::{Sa, State};
-use model::{Entry, IkeSaId, Instant, Origin, Path};
-use std::net::SocketAddr;
+use crate::task::liveness;
+use crate::{Engine, NATT_PORT};
+use model::{Carrier, Entry, IkeSaId, Instant, Origin, Path, Spi};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use wire::ike::{
     Datagram, ExchangeType, First, Flags, Header, Message, NotifyType, Payload, VERSION_2,
 };
+
+/// Most IKE SAs that are searched for an SPI that the peer does not know.
+const MOST_SEARCHED: usize = 64;
 
 /// Minimum delay between unprotected answers to messages of another IKE version.
 const STRAY_ANSWER_PAUSE: Duration = Duration::from_secs(1);
@@ -28,7 +32,7 @@ impl Engine {
     pub(crate) fn handle_first(&mut self, arrived: &Arrived<'_>, now: Instant) {
         let header = *arrived.datagram.header();
         if !header.is_first() {
-            return self.drop(DropReason::UnknownSa);
+            return self.handle_unknown(arrived, now);
         }
         let clear;
         let request = match &arrived.datagram {
@@ -58,8 +62,13 @@ impl Engine {
     /// limited because sources can be forged. Other SPIs get no answer: their SA has ended in
     /// order, or the response that creates it is still on its way.
     pub(crate) fn handle_unknown(&mut self, arrived: &Arrived<'_>, now: Instant) {
-        self.drop(DropReason::UnknownSa);
         let Arrived { octets, path, .. } = *arrived;
+        if let Datagram::Clear(message) = &arrived.datagram
+            && let Some(spi) = crash::told_unknown(message)
+        {
+            return self.handle_told_unknown(spi, path.remote.ip(), now);
+        }
+        self.drop(DropReason::UnknownSa);
         let header = arrived.datagram.header();
         let sealed = matches!(arrived.datagram, Datagram::Sealed(_));
         let established = sealed && header.exchange.0 > ExchangeType::IKE_AUTH.0;
@@ -69,7 +78,51 @@ impl Engine {
             && self.ike_spis.is_lost(own_spi(header))
         {
             let unknown = notify(NotifyType::INVALID_IKE_SPI, Vec::new());
-            self.answer_stray(header, path, octets, unknown, now);
+            let (spi_i, spi_r) = (header.spi_i, header.spi_r);
+            let token = self
+                .ike_spis
+                .token_of_lost(own_spi(header), spi_i, spi_r)
+                .map(crash::payload);
+            let with_token = std::iter::once(unknown.clone()).chain(token).collect();
+            if !self.answer_stray(header, path, octets, with_token, now) {
+                self.answer_stray(header, path, octets, vec![unknown], now);
+            }
+        }
+    }
+
+    /// Tells the sender of an ESP packet of `octets` octets that we know no SA with its SPI: "the
+    /// node MAY send an informational message without cryptographic protection" (RFC 7296 section
+    /// 1.5). A peer whose SA was lost with an earlier process then asks at once.
+    pub fn handle_unknown_spi(&mut self, spi: Spi, path: Path, octets: usize, now: Instant) {
+        let path = match path.carrier {
+            Carrier::Udp => path,
+            Carrier::Tcp => return,
+            Carrier::Ip => {
+                let local = (path.local.ip(), self.config.natt_port);
+                let remote = (path.remote.ip(), NATT_PORT);
+                Path::udp(local.into(), remote.into())
+            }
+        };
+        let told = crash::unknown_spi(spi).encode();
+        let told_spi = &mut self.told_unknown_spi;
+        if told.len() <= octets && told_spi.admit(None, path.remote.ip(), now).is_ok() {
+            let mut ctx = self.context(Beside::default(), now);
+            ctx.transmit(path, &told);
+        }
+    }
+
+    /// Asks a peer that seems to say that it does not know the SPI of a child SA. Only the oldest
+    /// IKE SAs are searched: an end with many is no client, and anybody can send this.
+    fn handle_told_unknown(&mut self, spi: Spi, from: IpAddr, now: Instant) {
+        let searched = self.sas.values_mut().take(MOST_SEARCHED);
+        let of = searched.into_iter().find_map(|sa| {
+            let (core, session) = sa.established_mut()?;
+            let sends = core.path.remote.ip() == from && session.children.sends_on(spi);
+            sends.then_some(core.id)
+        });
+        let asked = of.and_then(|id| self.with_established(id, now, liveness::note_unknown_spi));
+        if asked.is_none() {
+            self.drop(DropReason::UnknownSa);
         }
     }
 
@@ -142,7 +195,7 @@ impl Engine {
                     _ => DropReason::Refused,
                 });
                 let Arrived { octets, path, .. } = *arrived;
-                self.answer_stray(&request.header, path, octets, notify(kind, data), now);
+                self.answer_stray(&request.header, path, octets, vec![notify(kind, data)], now);
             }
             Err(Rejected::Unpaid) => self.send_cookie(arrived.path, arrived.octets, now),
         }
@@ -158,7 +211,13 @@ impl Engine {
         let cookie = self.cookies.ask(&first, path.remote, &mut self.rng, now);
         self.drop(DropReason::CookieWanted);
         if let Some(cookie) = cookie {
-            self.answer_stray(&first.header, path, octets, cookie::payload(&cookie), now);
+            self.answer_stray(
+                &first.header,
+                path,
+                octets,
+                vec![cookie::payload(&cookie)],
+                now,
+            );
         }
     }
 
@@ -221,19 +280,20 @@ impl Engine {
             self.next_stray_answer = now + STRAY_ANSWER_PAUSE;
             let ours = vec![VERSION_2 >> 4];
             let answer = notify(NotifyType::INVALID_MAJOR_VERSION, ours);
-            self.answer_stray(header, path, octets, answer, now);
+            self.answer_stray(header, path, octets, vec![answer], now);
         }
     }
 
-    /// Sends an unprotected answer outside any IKE SA, unless it is longer than the request.
+    /// Sends an unprotected answer outside any IKE SA. Returns false if it is longer than the
+    /// request, and so is not sent.
     fn answer_stray(
         &mut self,
         request: &Header,
         path: Path,
         octets: &[u8],
-        payload: Payload,
+        payloads: Vec<Payload>,
         now: Instant,
-    ) {
+    ) -> bool {
         let flags = Flags {
             initiator: !request.flags.initiator,
             higher_version: false,
@@ -244,11 +304,12 @@ impl Engine {
             flags,
             ..*request
         };
-        let payloads = vec![payload];
         let answer = Message { header, payloads }.encode();
-        if padding::is_enough(octets, &answer) {
+        let is_sent = padding::is_enough(octets, &answer);
+        if is_sent {
             let mut ctx = self.context(Beside::default(), now);
             ctx.transmit(path, &answer);
         }
+        is_sent
     }
 }

@@ -26,6 +26,7 @@ use crate::extension::fragment::Inbox;
 use crate::extension::intermediate::AuthTranscript;
 use crate::extension::{cookie, tcp};
 use crate::ike_spi::IkeSpis;
+use crate::incarnation::Incarnation;
 use crate::limits::Checks;
 use crate::misuse::{ApiMisuse, CannotMove};
 use crate::peer_table::PeerTable;
@@ -79,6 +80,8 @@ pub struct Engine {
     pub(crate) next_stray_answer: Instant,
     /// Limits the answers to requests on unknown IKE SAs.
     pub(crate) told_unknown: Checks,
+    /// The same for ESP packets.
+    told_unknown_spi: Checks,
     pub(crate) ike_spis: IkeSpis,
     /// Peers whose requests to establish an IKE SA are refused.
     pub(crate) barred: BTreeSet<PeerId>,
@@ -110,6 +113,7 @@ impl Engine {
             deadlines: Deadlines::default(),
             next_stray_answer: now,
             told_unknown: Checks::default(),
+            told_unknown_spi: Checks::default(),
             ike_spis: IkeSpis::new(&seed),
             barred: BTreeSet::new(),
             overrides: ChildOverrides::default(),
@@ -132,6 +136,12 @@ impl Engine {
         let pools: BTreeMap<_, _> = pools.map(|pool| (pool.name.as_str(), pool)).collect();
         let lent = |name: &str| pools.get(name).copied();
         self.pools.restore(leases, lent, self.today);
+    }
+
+    /// Says which start of the node this is. Its responders then prove to their peers which IKE SAs
+    /// were lost with an earlier process (RFC 6290).
+    pub fn live(&mut self, life: Incarnation) {
+        self.ike_spis.live(life);
     }
 
     /// Initiates an IKE SA with a configured peer, and its child SA if the role has one. Ends in

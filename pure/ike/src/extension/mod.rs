@@ -6,6 +6,7 @@ pub(crate) mod clone;
 pub(crate) mod configuration;
 pub(crate) mod contact;
 pub(crate) mod cookie;
+pub(crate) mod crash;
 pub(crate) mod delete;
 pub(crate) mod distribute;
 pub(crate) mod followup;

@@ -19,6 +19,12 @@ pub(crate) fn payload() -> Payload {
     Payload::VendorId(vec![0; LENGTH])
 }
 
+/// Returns the padding of an otherwise empty request, so that INVALID_IKE_SPI with a token
+/// (`extension/crash.rs`) is no longer.
+pub(crate) fn of_check() -> Payload {
+    Payload::VendorId(vec![0; 8])
+}
+
 /// Returns true if an answer may go to an unverified address.
 pub(crate) const fn is_enough(request: &[u8], answer: &[u8]) -> bool {
     answer.len() <= request.len()

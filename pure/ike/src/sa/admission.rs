@@ -27,7 +27,7 @@ use crate::extension::{
 use crate::keys::{ChildKeys, ProvedKeys};
 use crate::refusal::Refusal;
 use crate::session::Session;
-use crate::task::{follow, ticket};
+use crate::task::{follow, liveness, ticket};
 use model::{Group, InnerAddresses, Kem, Path, Suite};
 use resumption::Usage;
 use std::net::IpAddr;
@@ -369,7 +369,8 @@ impl Candidate<'_> {
 }
 
 impl Agreed {
-    /// Opens the account of the session, and returns the answer to a request for a ticket.
+    /// Opens the account of the session. Returns the answer to a request for a ticket, and the token
+    /// of the IKE SA.
     pub(crate) fn open(
         &self,
         peer: &Peer,
@@ -377,7 +378,7 @@ impl Agreed {
         request: &Message,
         keys: &ProvedKeys,
         turn: &mut Turn<'_, '_>,
-    ) -> Option<Payload> {
+    ) -> Vec<Payload> {
         ticket::open(
             peer,
             &self.beginning.chain,
@@ -385,7 +386,8 @@ impl Agreed {
             traits.usage,
             turn,
         );
-        ticket::answer(request, traits.private, keys, turn)
+        let ticket = ticket::answer(request, traits.private, keys, turn);
+        ticket.into_iter().chain(liveness::token(turn)).collect()
     }
 
     /// Brings the IKE SA up.
@@ -492,6 +494,7 @@ pub(crate) fn accept(
         let mut session = established::begin(keys, beginning, inside, None, turn);
         session.upkeep.put_off(None, turn.ctx.now);
         ticket::note_given(&mut session, response, turn);
+        liveness::note_token(&mut session, response);
         return Next::Up(session);
     }
     let child = match (offer.zip(peer.policy(None)), error) {
@@ -522,6 +525,7 @@ pub(crate) fn accept(
             });
             let mut session = established::begin(keys, beginning, inside, child, turn);
             ticket::note_given(&mut session, response, turn);
+            liveness::note_token(&mut session, response);
             Next::Up(session)
         }
         Err(why) => Next::Ended(Closing::begin(keys, why, turn)),

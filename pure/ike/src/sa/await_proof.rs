@@ -238,7 +238,6 @@ impl AwaitProof {
         } = *self;
         let mut keys = keys.proved(&evidence);
         let answer = agreed.open(peer, &traits, &postponed.request, &keys, turn);
-        let answer = answer.into_iter().collect();
         protected::respond(turn, &mut keys.cipher, &arrived, answer);
         let session = agreed.begin(keys, turn);
         Proving::Done(admission::check_path(session, &arrived, turn))

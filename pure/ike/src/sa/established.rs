@@ -524,6 +524,7 @@ fn handle_informational(
     grant::note_neighbours(&session, request, turn);
     reauth::note_lifetime(&mut session, request, turn);
     redirect::note(&session, request, turn);
+    liveness::note_token(&mut session, request);
     turn.core
         .overlap(overlap::announced(request), turn.ctx.config);
     let mut answer: Vec<_> = extension::delete::paired(deleted).into_iter().collect();
@@ -669,6 +670,7 @@ fn hand_over(
     window::tell(&mut session, &mut next, turn.ctx.config);
     turn.ctx.tickets.void(next.id);
     ticket::ask(&mut session);
+    liveness::give_token(&mut session, turn.ctx);
     send_next(&mut session, &mut turn.of(&mut next));
     let (core, state) = (next, Next::Up(session));
     born.push(Born { core, state });

@@ -245,6 +245,10 @@ impl Children {
     }
 
     /// Returns true if a child SA has no successor.
+    pub(crate) fn sends_on(&self, spi: Spi) -> bool {
+        self.all_current().any(|child| child.outbound == spi)
+    }
+
     pub(crate) fn is_current(&self, id: ChildSaId) -> bool {
         let current = |child: &Child| child.id == id && matches!(child.life, Life::Current(_));
         self.0.iter().any(current)

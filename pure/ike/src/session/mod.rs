@@ -104,6 +104,10 @@ pub(crate) struct Liveness {
     pub(crate) is_doubtful: bool,
     /// True if the next replacement is for this reason, and may resume the session.
     pub(crate) may_resume: bool,
+    /// No unknown SPI makes us ask the peer before this time.
+    pub(crate) asks_from: Instant,
+    /// Proves that the peer has lost this SA (`extension/crash.rs`).
+    pub(crate) token: Option<Box<[u8]>>,
 }
 
 impl Liveness {
@@ -114,6 +118,8 @@ impl Liveness {
             hint_pause: HINT_PAUSE,
             is_doubtful: false,
             may_resume: false,
+            asks_from: now,
+            token: None,
         }
     }
 

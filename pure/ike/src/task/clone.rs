@@ -173,6 +173,7 @@ pub(crate) fn bear(
     turn.ctx.out.attempts.cloned(&next);
     turn.ctx.event(Event::IkeCloned { old, sa, peer });
     window::tell(&mut clone, &mut next, turn.ctx.config);
+    liveness::give_token(&mut clone, turn.ctx);
     if let Some(Purpose::HandOver(_)) = purpose {
         let until = turn.ctx.now + PATIENCE;
         let from = Box::new(next.path);

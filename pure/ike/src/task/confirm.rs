@@ -11,6 +11,7 @@ use crate::extension::ticket;
 use crate::sa::turn::{NotResumed, Turn};
 use crate::session::Session;
 use crate::session::task::{Answer, Subject, Task, Then};
+use crate::task::liveness::note_token;
 use crate::task::ticket::note_given;
 use std::time::Duration;
 use wire::ike::{Authentication, ExchangeType, Payload};
@@ -52,6 +53,7 @@ impl Task for Confirm {
             return Then::End(DownReason::NotResumed);
         }
         note_given(session, answer.message, turn);
+        note_token(session, answer.message);
         Then::Stay
     }
 }

@@ -1,22 +1,25 @@
-//! Liveness checks (`extension/liveness.rs`), and errors that say that the peer has lost the IKE
-//! SA.
+//! Liveness checks (`extension/liveness.rs`), and what says that the peer has lost the IKE SA
+//! (`extension/crash.rs`).
 
 use crate::config::Timers;
 use crate::exchange::first_error;
-use crate::extension::{liveness, nat};
+use crate::extension::{crash, liveness, nat, padding};
 use crate::peer_table::PeerTable;
 use crate::refusal::Refusal;
 use crate::sa::arrived::Arrived;
 use crate::sa::core::Core;
-use crate::sa::turn::Turn;
+use crate::sa::turn::{Context, Turn};
 use crate::session::Session;
 use crate::session::task::Task;
 use model::Deadline;
 use std::time::Duration;
-use wire::ike::{Datagram, NotifyType, Payload};
+use wire::ike::{Datagram, Message, NotifyType, Payload};
 
 /// The longest pause after an unauthenticated error.
 const LAST_HINT_PAUSE: Duration = Duration::from_secs(64);
+
+/// Pause between two checks because of an unknown SPI.
+const ASK_PAUSE: Duration = Duration::from_secs(2);
 
 /// A request that only asks for a sign of life.
 pub(crate) enum Check {
@@ -58,6 +61,7 @@ fn payloads(session: &Session, turn: &mut Turn<'_, '_>) -> Vec<Payload> {
             turn.ctx.rng,
         )
         .to_vec(),
+        false if session.liveness.token.is_some() => vec![padding::of_check()],
         false => Vec::new(),
     }
 }
@@ -90,9 +94,59 @@ pub(crate) fn doubt(session: &mut Session, turn: &mut Turn<'_, '_>) {
     }
 }
 
-/// Handles an unauthenticated error while a request is under way: the peer was restarted and
-/// has lost the SA, or the error is forged. Starts another IKE SA, while this one stays until
-/// the other is authenticated. Returns true if the error answers the Delete of an SA that
+/// Asks the peer whether it is there, as somebody says that it does not know the SPI of a child SA.
+/// Anybody can say so: it costs one check in a while, and never ends the SA.
+pub(crate) fn note_unknown_spi(session: &mut Session, turn: &mut Turn<'_, '_>) {
+    if !session.terms.contact.ours || turn.ctx.now < session.liveness.asks_from {
+        return;
+    }
+    session.liveness.asks_from = turn.ctx.now + ASK_PAUSE;
+    match turn.core.requests.tries() {
+        0 => doubt(session, turn),
+        // Its answer is on the way, unless that is lost.
+        1 => {}
+        // It was sent while the peer was down.
+        _ => turn.core.requests.hasten(turn.ctx.now),
+    }
+}
+
+/// Keeps the token that an authentic message of the responder gives.
+pub(crate) fn note_token(session: &mut Session, message: &Message) {
+    if session.terms.contact.ours {
+        session.liveness.token = crash::given(message).or(session.liveness.token.take());
+    }
+}
+
+/// Gives the initiator the token of an IKE SA with new SPIs.
+pub(crate) fn give_token(session: &mut Session, ctx: &Context<'_>) {
+    session.liveness.token = None;
+    if !session.terms.contact.ours && ctx.ike_spis.counts_starts() {
+        session.queue.push(Box::new(GiveToken));
+    }
+}
+
+/// A request that gives a token.
+struct GiveToken;
+
+impl Task for GiveToken {
+    fn payloads(&self, _: &Session, turn: &mut Turn<'_, '_>) -> Vec<Payload> {
+        token(turn).into_iter().collect()
+    }
+
+    fn ends_with_keys(&self) -> bool {
+        true
+    }
+}
+
+/// Returns the token of an IKE SA for its initiator, if the node counts its starts.
+pub(crate) fn token(turn: &Turn<'_, '_>) -> Option<Payload> {
+    let (spi_i, spi_r) = (turn.core.spi_i, turn.core.spi_r);
+    turn.ctx.ike_spis.token(spi_i, spi_r).map(crash::payload)
+}
+
+/// Handles an error in clear while a request is under way: the peer was restarted and has lost the
+/// SA, which a token proves, or the error is forged. Starts another IKE SA, while this one stays
+/// until the other is authenticated. Returns true if the error answers the Delete of an SA that
 /// another one has replaced: nothing is lost if it ends now.
 pub(crate) fn handle_clear_error(
     session: &mut Session,
@@ -109,12 +163,21 @@ pub(crate) fn handle_clear_error(
     if session.is_leaving() {
         return error == NotifyType::INVALID_IKE_SPI && session.replacement.is_deleting();
     }
-    if session.terms.contact.ours && session.liveness.heeds_from <= turn.ctx.now {
+    let heeds = session.liveness.heeds_from <= turn.ctx.now;
+    let is_proved = crash::is_proved(message, session.liveness.token.as_deref());
+    if session.terms.contact.ours && (heeds || is_proved) {
         session.liveness.heeds_from = turn.ctx.now + session.liveness.hint_pause;
         session.liveness.hint_pause = (session.liveness.hint_pause * 2).min(LAST_HINT_PAUSE);
         session.liveness.is_doubtful = true;
-        turn.ctx
-            .refused(Some(turn.core.peer_id()), Refusal::Unproved(error));
+        let why = match is_proved {
+            true => Refusal::Restarted,
+            false => Refusal::Unproved(error),
+        };
+        turn.ctx.refused(Some(turn.core.peer_id()), why);
+        // It is heeded once: somebody else may send it again.
+        if is_proved {
+            session.liveness.token = None;
+        }
         // As if a re-authentication were due, once.
         session.lifetime.proof.renew_at = Some(turn.ctx.now);
         session.liveness.may_resume = true;

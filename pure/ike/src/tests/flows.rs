@@ -273,6 +273,15 @@ pub(crate) const FLOWS: &[Flow] = &[
         },
     },
     Flow {
+        page: "crash",
+        title: "A gateway proves that it was started again",
+        about: "An ESP packet of the initiator has an SPI that the gateway does not know any more. \
+                It says so (INVALID_SPI), which proves nothing, and the initiator asks. The answer \
+                has the token (RFC 6290) that the gateway gave in IKE_AUTH. Another IKE SA begins \
+                at once, and replaces the lost one when it is authenticated.",
+        play: crash::story,
+    },
+    Flow {
         page: "liveness",
         title: "Silence",
         about: "Nothing was heard for `liveness`: an empty INFORMATIONAL asks (RFC 7296 section \

@@ -12,6 +12,7 @@ mod childless;
 mod children;
 mod clone;
 mod cookie;
+mod crash;
 mod crossing;
 mod distribute;
 mod encapsulation;
