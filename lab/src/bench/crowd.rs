@@ -12,7 +12,7 @@ use crate::host::Host;
 use anyhow::{Context, Result, ensure};
 use crypto::Secret;
 use esp::Packet;
-use ike::{Addressing, Engine, Event, PeerRole, ZonePolicy};
+use ike::{Addressing, Engine, Event, PeerRole, Resumption, ZonePolicy};
 use model::{ChildSa, Features, Instant, Mode, Path, PeerId, TrafficSelector};
 use os::poll::{Interest, Poller, Ready};
 use os::{Datagrams, clock, entropy};
@@ -34,6 +34,9 @@ const BREATH: usize = 32;
 
 /// Time after the last start until initiators that are not up have failed.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Time after which an initiator has given a lost IKE SA up for certain.
+const LONGEST_LOSS: Duration = Duration::from_secs(600);
 
 /// Time after which a packet of a tunnel, or its answer, counts as lost; and number of attempts.
 const ECHO_PATIENCE: Duration = Duration::from_millis(500);
@@ -63,6 +66,10 @@ pub(super) struct Crowd {
     /// Lengths of the datagrams of the very first set-up, in both directions.
     dialogue: Vec<usize>,
     tunnels: Vec<Tunnel>,
+    /// How initiators from now on bring lost sessions back.
+    resumption: Resumption,
+    /// Number of messages that arrived.
+    heard: usize,
 }
 
 /// An established tunnel of an initiator.
@@ -74,10 +81,14 @@ pub(super) struct Tunnel {
 
 struct Initiator {
     engine: Engine,
+    /// Time that its clock is ahead of ours.
+    ahead: Duration,
     began: Instant,
     deadline: Option<Instant>,
     /// `None` while the set-up is under way.
     outcome: Option<Outcome>,
+    /// True if its IKE SA came up by resumption.
+    resumed: bool,
 }
 
 enum Outcome {
@@ -98,6 +109,8 @@ pub(super) struct Run {
     pub lasted: Duration,
     /// Durations of the successful set-ups, the shortest first.
     pub setups: Vec<Duration>,
+    /// Number of set-ups that resumed a session.
+    pub resumed: usize,
     /// Requests, without retransmissions.
     pub requests: u64,
     /// Retransmitted requests.
@@ -134,7 +147,14 @@ impl Crowd {
             certificates,
             dialogue: Vec::new(),
             tunnels: Vec::new(),
+            resumption: Resumption::Off,
+            heard: 0,
         })
+    }
+
+    /// Has all initiators from now on resume lost sessions in this way.
+    pub const fn resume(&mut self, way: Resumption) {
+        self.resumption = way;
     }
 
     /// Gives all initiators from now on a key that the responder does not have.
@@ -165,10 +185,29 @@ impl Crowd {
 
     /// Starts this many more initiators, and waits until each is up or has failed.
     pub fn run(&mut self, count: usize, pace: Pace) -> Result<Run> {
-        let (from, start) = (self.initiators.len(), clock::now());
-        let mut patience = start + PATIENCE;
+        let from = self.initiators.len();
+        self.drive(from, count, pace, |crowd, _| crowd.begin())
+    }
+
+    /// Has the last initiators, which have lost their IKE SAs, begin again, and waits until each is
+    /// up or has failed.
+    pub fn run_again(&mut self, count: usize, pace: Pace) -> Result<Run> {
+        let from = self.initiators.len().saturating_sub(count);
+        self.drive(from, count, pace, Self::begin_again)
+    }
+
+    /// Has `begin` start one initiator after the other, the first with the number `from`.
+    fn drive(
+        &mut self,
+        from: usize,
+        count: usize,
+        pace: Pace,
+        begin: impl Fn(&mut Self, usize) -> Result<()>,
+    ) -> Result<Run> {
+        let start = clock::now();
+        let (mut begun, mut patience) = (0, start + PATIENCE);
         loop {
-            let (now, begun) = (clock::now(), self.initiators.len() - from);
+            let now = clock::now();
             if now >= patience || (begun == count && self.under_way == 0) {
                 break;
             }
@@ -178,12 +217,13 @@ impl Crowd {
             };
             let due = due.min(count - begun);
             for _ in 0..due.min(BREATH) {
-                self.begin()?;
+                begin(self, from + begun)?;
+                begun += 1;
                 patience = now + PATIENCE;
             }
             let next = match pace {
                 _ if due > BREATH => now,
-                Pace::Every(pause) if begun + due < count => start + pause * (begun + due) as u32,
+                Pace::Every(pause) if begun < count => start + pause * begun as u32,
                 Pace::Every(_) | Pace::Queue(_) => patience,
             };
             self.turn(next)?;
@@ -218,6 +258,45 @@ impl Crowd {
         self.tunnels
             .retain(|tunnel| (tunnel.number as usize) < from);
         Ok(())
+    }
+
+    /// Has the last initiators lose their IKE SAs: their clocks run on while nothing that they send
+    /// leaves. They keep what resumes a session, and the responder keeps the IKE SAs.
+    pub fn lose(&mut self, count: usize) -> Result<()> {
+        let from = self.initiators.len().saturating_sub(count);
+        for index in from..self.initiators.len() {
+            let initiator = &mut self.initiators[index];
+            let engine = &mut initiator.engine;
+            let ids: Vec<_> = engine.sas().map(|sa| sa.id).collect();
+            for id in ids {
+                engine.rekey_ike(id, clock::now() + initiator.ahead);
+            }
+            let most = initiator.ahead + LONGEST_LOSS;
+            while engine.sas().next().is_some() {
+                ensure!(initiator.ahead < most, "an initiator never gives up");
+                initiator.ahead += Duration::from_secs(1);
+                engine.handle_timeout(clock::now() + initiator.ahead);
+                while engine.poll_transmit().is_some() {}
+            }
+            while engine.poll_event().is_some() {}
+        }
+        let from = u32::try_from(from)?;
+        self.tunnels.retain(|tunnel| tunnel.number < from);
+        Ok(())
+    }
+
+    /// Handles datagrams until none has come for this long.
+    pub fn settle(&mut self, time: Duration) -> Result<()> {
+        loop {
+            let until = clock::now() + time;
+            let before = self.heard;
+            while clock::now() < until {
+                self.turn(until)?;
+            }
+            if self.heard == before {
+                return Ok(());
+            }
+        }
     }
 
     /// Sends an echo request through each tunnel that is new since the last call, and waits for all
@@ -287,11 +366,9 @@ impl Crowd {
     fn begin(&mut self) -> Result<()> {
         let (index, now) = (self.initiators.len(), clock::now());
         let number = u32::try_from(index)?;
-        let path = Path::udp(
-            SocketAddr::new(self.place.address_of(number), PORT),
-            SocketAddr::new(self.place.responder, ike::NATT_PORT),
-        );
+        let path = self.path(number);
         let mut config = config(number, self.key.clone(), PORT, self.place);
+        config.peers[0].resumption = self.resumption;
         if self.terms == Terms::Leased {
             config.peers[0].role = role(Addressing::Requested, everything());
         }
@@ -303,13 +380,36 @@ impl Crowd {
         engine.initiate(PEER, path, now)?;
         self.initiators.push(Initiator {
             engine,
+            ahead: Duration::ZERO,
             began: now,
             deadline: None,
             outcome: None,
+            resumed: false,
         });
         self.under_way += 1;
         self.process(index, now);
         Ok(())
+    }
+
+    fn begin_again(&mut self, index: usize) -> Result<()> {
+        let now = clock::now();
+        let path = self.path(u32::try_from(index)?);
+        let initiator = &mut self.initiators[index];
+        initiator
+            .engine
+            .initiate(PEER, path, now + initiator.ahead)?;
+        (initiator.began, initiator.outcome) = (now, None);
+        initiator.resumed = false;
+        self.under_way += 1;
+        self.process(index, now);
+        Ok(())
+    }
+
+    fn path(&self, number: u32) -> Path {
+        Path::udp(
+            SocketAddr::new(self.place.address_of(number), PORT),
+            SocketAddr::new(self.place.responder, ike::NATT_PORT),
+        )
     }
 
     /// Waits until a datagram arrives or a timer is due, at most until `until`, and handles it.
@@ -322,7 +422,8 @@ impl Crowd {
         while let Some(&(at, index)) = self.deadlines.first()
             && at <= now
         {
-            self.initiators[index].engine.handle_timeout(now);
+            let initiator = &mut self.initiators[index];
+            initiator.engine.handle_timeout(now + initiator.ahead);
             self.process(index, now);
         }
         Ok(())
@@ -348,6 +449,7 @@ impl Crowd {
                 if index == 0 && initiator.outcome.is_none() {
                     dialogue.push(payload.len());
                 }
+                let now = now + initiator.ahead;
                 initiator.engine.handle_datagram(arrival.path, message, now);
                 spoken_to.push(index);
             }
@@ -356,6 +458,7 @@ impl Crowd {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
             read => read.context("reading what the responder answers")?,
         };
+        self.heard += spoken_to.len();
         for index in spoken_to {
             self.process(index, now);
         }
@@ -374,6 +477,10 @@ impl Crowd {
         }
         while let Some(event) = initiator.engine.poll_event() {
             let outcome = match event {
+                Event::IkeUp { resumed, .. } => {
+                    initiator.resumed = resumed;
+                    continue;
+                }
                 Event::ChildUp(child) => {
                     let number = index as u32;
                     self.tunnels.push(Tunnel { number, child });
@@ -386,7 +493,9 @@ impl Crowd {
                 self.under_way -= 1;
             }
         }
-        let deadline = initiator.engine.poll_timeout().map(|deadline| deadline.at);
+        let theirs = now + initiator.ahead;
+        let deadline = initiator.engine.poll_timeout();
+        let deadline = deadline.map(|deadline| now + deadline.at.since(theirs));
         if initiator.deadline != deadline {
             let before = mem::replace(&mut initiator.deadline, deadline);
             if let Some(before) = before {
@@ -406,6 +515,7 @@ impl Crowd {
             let counters = initiator.engine.counters();
             run.retransmitted += counters.retransmitted;
             run.requests += counters.sent - counters.retransmitted;
+            run.resumed += usize::from(initiator.resumed);
             match &initiator.outcome {
                 Some(Outcome::Up(took)) => run.setups.push(*took),
                 Some(Outcome::Failed(why)) => {

@@ -87,19 +87,24 @@ impl Responder {
 
     /// Starts the responder with additional lines in `[node]`, and additional tables.
     pub fn start_with(host: &Host, initiators: usize, node: &str, tables: &str) -> Result<Self> {
-        Self::start_as(host, &(config(initiators, node, Terms::Psk) + tables))
+        Self::start_as(host, &(config(initiators, node, Terms::Psk, "") + tables))
     }
 
     /// Starts a responder with these terms for all initiators. For [`Terms::Ecdsa`], its
     /// certificate is in the host's folder.
     pub fn start_on(host: &Host, initiators: usize, terms: Terms) -> Result<Self> {
+        Self::start_for(host, initiators, terms, "")
+    }
+
+    /// Does the same, with more lines in the table of each initiator.
+    pub fn start_for(host: &Host, initiators: usize, terms: Terms, each: &str) -> Result<Self> {
         let node = match terms {
             Terms::Psk | Terms::Leased => "",
             Terms::Ecdsa => CERTIFIED,
         };
         let store = host.directory().join("leases.redb");
         let store = format!("[store]\nfile = \"{}\"\n", store.display());
-        Self::start_as(host, &(config(initiators, node, terms) + &store))
+        Self::start_as(host, &(config(initiators, node, terms, each) + &store))
     }
 
     fn start_as(host: &Host, config: &str) -> Result<Self> {
@@ -157,9 +162,9 @@ fn prefix(address: Ipv4Addr, length: u8) -> TrafficSelector {
     TrafficSelector::from_prefix(address.into(), length).expect("both lengths fit IPv4")
 }
 
-/// Returns the configuration, with a table for each initiator. The liveness interval is longer than
-/// any run.
-fn config(initiators: usize, node: &str, terms: Terms) -> String {
+/// Returns the configuration, with a table for each initiator, which has the lines `each`. The
+/// liveness interval is longer than any run.
+fn config(initiators: usize, node: &str, terms: Terms, each: &str) -> String {
     let (protected, length) = PROTECTED;
     let (proof, more) = match terms {
         Terms::Psk => ("psk = \"bench.psk\"\n", ""),
@@ -180,7 +185,7 @@ fn config(initiators: usize, node: &str, terms: Terms) -> String {
         let _ = write!(
             config,
             "[peer.i{number}]\nid = \"{}\"\n{proof}local = [\"{protected}/{length}\"]\n\
-             {inner}liveness = \"1h\"\n",
+             {inner}{each}liveness = \"1h\"\n",
             identity_of(number)
         );
     }

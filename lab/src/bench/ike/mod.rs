@@ -15,6 +15,7 @@
 //! * **Rate**: few set-ups under way at once, so that none waits for long. The rounds show whether
 //!   a set-up costs more when more tunnels are up.
 //! * **Simultaneous**: all initiators start as fast as their core allows.
+//! * **Resume** ([`resume`]): sessions that are lost and resumed, beside full exchanges.
 //! * **Growth** ([`growth`]): further set-ups while many tunnels are up, also of strongSwan.
 //! * **Flood**: a fixed rate of set-ups, first alone, then during requests from addresses that know
 //!   nothing of them (`flood`).
@@ -23,6 +24,7 @@ mod flood;
 pub mod growth;
 mod raw;
 mod report;
+pub mod resume;
 mod text;
 
 pub use flood::Poured;

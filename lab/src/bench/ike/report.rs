@@ -223,6 +223,7 @@ pub(super) mod tests {
             up: took.len(),
             failure: (took.len() < 4).then(|| "no answer".to_owned()),
             lasted: Duration::from_secs(2),
+            resumed: 0,
             setups: took.iter().map(|ms| Duration::from_millis(*ms)).collect(),
             requests: 8,
             retransmitted: 1,

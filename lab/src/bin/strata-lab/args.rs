@@ -2,6 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as Group, Parser, Subcommand};
+use ike::Resumption;
 use lab::bench::flood::Kind as Flood;
 use std::path::PathBuf;
 
@@ -215,6 +216,14 @@ pub struct BenchFlood {
     pub wrong_key: bool,
 }
 
+/// Parses a way to resume by the word of the configuration.
+fn way() -> impl TypedValueParser<Value = Resumption> {
+    PossibleValuesParser::new(["ticket", "skid3"]).map(|word| match word.as_str() {
+        "skid3" => Resumption::Skid3,
+        _ => Resumption::Tickets,
+    })
+}
+
 /// Parses a flood by its name.
 fn flood() -> impl TypedValueParser<Value = Flood> {
     let words = PossibleValuesParser::new(Flood::ALL.map(Flood::word));
@@ -313,6 +322,14 @@ pub struct BenchIke {
         conflicts_with_all = ["simultaneous", "flood"]
     )]
     pub tunnels: Option<Vec<u32>>,
+    /// Measure sessions that are lost and resumed in this way instead, beside full exchanges
+    #[arg(
+        long,
+        value_name = "WAY",
+        value_parser = way(),
+        conflicts_with_all = ["tunnels", "simultaneous", "flood"]
+    )]
+    pub resume: Option<Resumption>,
     /// Start N set-ups at once instead
     #[arg(long, value_name = "N", value_parser = setups(), conflicts_with = "flood")]
     pub simultaneous: Option<u32>,

@@ -1,9 +1,10 @@
 //! `strata-lab bench`: passes the arguments to the lab and prints its measurements.
 
 use crate::args::{Bench, BenchEsp, BenchFlood, BenchIke, BenchPeers, BenchSas};
+use ike::Resumption;
 use ipsec_mb::IpsecMb;
 use lab::bench::esp;
-use lab::bench::ike::{self, Load, Options, growth};
+use lab::bench::ike::{self as bench_ike, Load, Options, growth, resume};
 use lab::bench::{Measured, flood, peers, sas, soak};
 use lab::obstacle::Obstacle;
 use lab::plot::Plot;
@@ -48,8 +49,11 @@ pub fn run(bench: &Bench, output: &Output) -> Result<Exit, Obstacle> {
         Bench::Ike(ike) if ike.tunnels.is_some() => {
             apart(|| growth::measure(&crowded(ike))).map(|report| tell(&report, output))
         }
+        Bench::Ike(ike) if let Some(way) = ike.resume => {
+            apart(|| resume::measure(&resumed(ike, way))).map(|report| tell(&report, output))
+        }
         Bench::Ike(ike) => {
-            apart(|| ike::measure(&options(ike))).map(|report| tell(&report, output))
+            apart(|| bench_ike::measure(&options(ike))).map(|report| tell(&report, output))
         }
         Bench::Esp(esp) => provide(esp.ipsec_mb)
             .and_then(|()| esp::measure(&packets(esp)))
@@ -203,6 +207,16 @@ fn crowded(ike: &BenchIke) -> growth::Options {
         } else {
             CONFIGURED
         },
+        wrong_key: ike.wrong_key,
+    }
+}
+
+fn resumed(ike: &BenchIke, way: Resumption) -> resume::Options {
+    let (rounds, setups) = if ike.quick { QUICK_ROUNDS } else { ROUNDS };
+    resume::Options {
+        way,
+        rounds,
+        setups: ike.setups.unwrap_or(setups) as usize,
         wrong_key: ike.wrong_key,
     }
 }

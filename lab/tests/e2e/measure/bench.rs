@@ -95,6 +95,40 @@ fn honest_initiators_come_up_under_a_flood_and_nobody_is_answered_twice() -> Res
     Ok(())
 }
 
+/// An echo passes through every tunnel before it is lost, and after it was resumed.
+// Works: bench-ike
+#[lab::test(quiet)]
+fn sessions_that_were_lost_are_resumed_and_the_json_has_stable_keys() -> Result<()> {
+    for way in ["ticket", "skid3"] {
+        let (output, report) = measured(&format!("--quick --resume {way} --setups 4"))?;
+        ensure!(output.status.success(), "{report}");
+        let top = "failure goals optimised own_core resume rounds rows setups";
+        ensure!(keys(&report) == top, "{}", keys(&report));
+        ensure!(report["resume"] == way, "{report}");
+        let rows = report["rows"].as_array().context("rows is a list")?;
+        let terms: Vec<_> = rows.iter().map(|row| &row["terms"]).collect();
+        ensure!(terms == ["psk", "ecdsa"], "{report}");
+        let row = "full_ms full_us ratio resumed_ms resumed_us terms";
+        ensure!(rows.iter().all(|one| keys(one) == row), "{report}");
+        let aims = goals(&report)?;
+        ensure!(
+            aims == ["full over resumed, PSK", "full over resumed, ECDSA"],
+            "{aims:?}"
+        );
+    }
+    Ok(())
+}
+
+// Refuses: bench-ike
+#[lab::test(quiet)]
+fn without_the_key_there_is_no_session_to_resume() -> Result<()> {
+    let (output, report) = measured("--quick --resume skid3 --setups 4 --wrong-key")?;
+    ensure!(output.status.code() == Some(1), "{report}");
+    let why = report["failure"].as_str().context("a reason")?;
+    ensure!(why.contains("0 of 16 are up"), "{report}");
+    Ok(())
+}
+
 /// An echo passes through every tunnel of stratad and of charon.
 // Works: bench-ike
 #[lab::test(quiet)]

@@ -158,12 +158,22 @@ impl Report {
 }
 
 impl Cost {
-    fn from_values(values: Vec<f64>) -> Option<Self> {
+    pub(in crate::bench::ike) fn from_values(values: Vec<f64>) -> Option<Self> {
         Some(Self {
             median: median(&values)?,
             least: values.iter().copied().min_by(f64::total_cmp)?,
             most: values.iter().copied().max_by(f64::total_cmp)?,
         })
+    }
+
+    /// Returns the median, and the smallest and the largest value.
+    pub(in crate::bench::ike) fn text(self, digits: usize) -> String {
+        let Self {
+            median,
+            least,
+            most,
+        } = self;
+        format!("{median:.digits$} {least:.digits$}-{most:.digits$}")
     }
 }
 

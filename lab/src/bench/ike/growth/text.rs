@@ -1,7 +1,7 @@
 //! The report as text for readers.
 
 use super::contender::MOST_OF_STRONGSWAN;
-use super::{Cost, Report, Row};
+use super::{Report, Row};
 use crate::bench::Measured;
 use crate::bench::goal;
 use crate::bench::responder::Terms;
@@ -64,9 +64,9 @@ fn line(of: &Row) -> String {
     row([
         of.tunnels.to_string(),
         terms.to_owned(),
-        cost(of.strata_us, 0),
-        cost(of.strongswan_us, 0),
-        cost(of.ratio, 2),
+        of.strata_us.text(0),
+        of.strongswan_us.text(0),
+        of.ratio.text(2),
         format!("{:.0} {:.0}", of.strata_wall_us, of.strongswan_wall_us),
         format!(
             "{:.0} {:.0}",
@@ -82,18 +82,9 @@ fn cryptography(of: &Row) -> Option<String> {
     Some(format!(
         "With {} tunnels, the cryptography alone took {} µs: Strata takes {} times as long. ",
         of.tunnels,
-        cost(raw, 0),
-        cost(over, 2)
+        raw.text(0),
+        over.text(2)
     ))
-}
-
-fn cost(of: Cost, digits: usize) -> String {
-    let Cost {
-        median,
-        least,
-        most,
-    } = of;
-    format!("{median:.digits$} {least:.digits$}-{most:.digits$}")
 }
 
 fn row([tunnels, terms, strata, strongswan, ratio, wall, octets]: [String; 7]) -> String {

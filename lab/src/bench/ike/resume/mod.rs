@@ -1,0 +1,170 @@
+//! `strata-lab bench ike --resume`: the cost of a session that is resumed at the gateway, compared
+//! with the full exchange.
+//!
+//! There is a gateway and a crowd for each kind of proof: a pre-shared key, and certificates for
+//! ECDSA. All gateways share one core, and only the one whose turn it is has work. In each round,
+//! each sets up tunnels by full exchanges (X25519); all initiators lose their IKE SAs without a
+//! Delete, and resume. An echo passes through every tunnel, before and after. The tunnels then end,
+//! outside the measured part. A ratio compares both turns of one round.
+
+mod report;
+mod text;
+
+pub use report::{Report, Row};
+
+use super::super::certificates::Certificates;
+use super::super::cores::OwnCore;
+use super::super::crowd::{Crowd, Pace, Run};
+pub use super::super::responder::Terms;
+use super::super::responder::{Place, Responder};
+use crate::host::Host;
+use crate::obstacle::Obstacle;
+use crate::testbed::{Testbed, find_binary};
+use anyhow::{Result, ensure};
+use ike::Resumption;
+use report::Round;
+use std::time::Duration;
+
+/// Set-ups before the first measurement, so that one-time allocations of the daemons exist.
+const WARM_UP: usize = 16;
+
+/// Set-ups under way at once: few enough that no gateway asks for cookies.
+const AT_ONCE: usize = 16;
+
+/// Silence after which the gateway has handled everything: the third message of SKID3 is answered
+/// when the tunnel is up.
+const SILENCE: Duration = Duration::from_millis(50);
+
+/// Options of the benchmark.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How sessions are resumed.
+    pub way: Resumption,
+    /// Number of rounds.
+    pub rounds: usize,
+    /// Set-ups of each kind in each round.
+    pub setups: usize,
+    /// True to give the crowd a key that the gateways do not have: no tunnel may come up.
+    pub wrong_key: bool,
+}
+
+/// Runs the benchmark in namespaces that were already entered ([`crate::testbed::enter`]). The
+/// report includes tunnels that do not come up.
+///
+/// # Errors
+/// This machine cannot run the benchmark.
+pub fn measure(options: &Options) -> Result<Report, Obstacle> {
+    find_binary("stratad")?;
+    run(options).map_err(|error| {
+        let fix = "end what else keeps this machine busy, and try again";
+        Obstacle::new(format!("{error:#}"), fix)
+    })
+}
+
+fn run(options: &Options) -> Result<Report> {
+    let bed = Testbed::new("bench")?;
+    let start = |terms| Gateway::start(&bed, terms, options);
+    let mut gateways = [start(Terms::Psk)?, start(Terms::Ecdsa)?];
+    let pids = gateways.each_ref().map(|gateway| gateway.responder.pid());
+    let core = OwnCore::apart_from(&pids)?;
+    let mut report = Report::new(options, core.is_apart());
+    report.failure = rounds(options, &mut gateways, &mut report)
+        .err()
+        .map(|error| format!("{error:#}"));
+    Ok(report.finished())
+}
+
+fn rounds(options: &Options, gateways: &mut [Gateway; 2], report: &mut Report) -> Result<()> {
+    for gateway in &mut *gateways {
+        if options.wrong_key {
+            gateway.crowd.forget_the_key();
+        }
+        gateway.round(WARM_UP)?;
+    }
+    let mut rounds = [Vec::new(), Vec::new()];
+    for _ in 0..options.rounds {
+        for (gateway, rounds) in gateways.iter_mut().zip(&mut rounds) {
+            rounds.push(gateway.round(options.setups)?);
+        }
+    }
+    for (gateway, rounds) in gateways.iter().zip(&rounds) {
+        report.add(gateway.terms, rounds);
+    }
+    Ok(())
+}
+
+/// A gateway with its crowd.
+struct Gateway {
+    terms: Terms,
+    responder: Responder,
+    crowd: Crowd,
+}
+
+impl Gateway {
+    fn start(bed: &Testbed, terms: Terms, options: &Options) -> Result<Self> {
+        let host: Host = bed.host(&format!("{terms:?}").to_lowercase())?;
+        let certificates = match terms {
+            Terms::Psk | Terms::Leased => None,
+            Terms::Ecdsa => Some(Certificates::new(&host)?),
+        };
+        let each = match options.way {
+            Resumption::Off => "",
+            Resumption::Tickets => "resume = \"ticket\"\n",
+            Resumption::Skid3 => "resume = \"skid3\"\n",
+        };
+        let peers = WARM_UP.max(options.setups);
+        let responder = Responder::start_for(&host, peers, terms, each)?;
+        let mut crowd = Crowd::on(terms, &host, Place::ONE_HOST, certificates)?;
+        crowd.resume(options.way);
+        Ok(Self {
+            terms,
+            responder,
+            crowd,
+        })
+    }
+
+    fn round(&mut self, setups: usize) -> Result<Round> {
+        let pace = Pace::Queue(AT_ONCE);
+        let (run, full_us) = self.turn(setups, |crowd| crowd.run(setups, pace))?;
+        ensure!(run.resumed == 0, "a new tunnel was resumed");
+        let full_ms = middle(&run);
+        self.crowd.lose(setups)?;
+        let (run, resumed_us) = self.turn(setups, |crowd| crowd.run_again(setups, pace))?;
+        ensure!(
+            run.resumed == setups,
+            "{} of {setups} sessions were resumed",
+            run.resumed
+        );
+        let resumed_ms = middle(&run);
+        self.crowd.leave(setups)?;
+        self.crowd.settle(SILENCE)?;
+        Ok(Round {
+            full_us,
+            resumed_us,
+            full_ms,
+            resumed_ms,
+        })
+    }
+
+    /// Returns the processor time for each set-up, in microseconds.
+    fn turn(
+        &mut self,
+        setups: usize,
+        set_up: impl FnOnce(&mut Crowd) -> Result<Run>,
+    ) -> Result<(Run, f64)> {
+        let before = self.responder.spent()?;
+        let run = set_up(&mut self.crowd)?;
+        self.crowd.settle(SILENCE)?;
+        let spent = self.responder.spent()?.saturating_sub(before);
+        let why = run.failure.as_deref().unwrap_or_default();
+        ensure!(run.up == setups, "{} of {setups} are up: {why}", run.up);
+        self.crowd.echo()?;
+        Ok((run, spent.as_secs_f64() * 1e6 / setups as f64))
+    }
+}
+
+/// Returns the median time until a tunnel is up, in milliseconds.
+fn middle(run: &Run) -> f64 {
+    let middle = run.setups.get(run.setups.len() / 2);
+    middle.map_or(0.0, |took| took.as_secs_f64() * 1e3)
+}

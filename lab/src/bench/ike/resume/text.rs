@@ -1,0 +1,82 @@
+//! The report as text for readers.
+
+use super::{Report, Row, Terms};
+use crate::bench::Measured;
+use crate::bench::goal;
+use crate::text::paragraph;
+
+impl Measured for Report {
+    /// Returns true if all tunnels came up, all sessions were resumed and every echo came back.
+    fn is_complete(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    fn body(&self) -> String {
+        if self.rows.is_empty() {
+            return String::new();
+        }
+        let core = match self.own_core {
+            true => "a core of their own",
+            false => "the core that everything else here is on, too",
+        };
+        let way = match self.resume {
+            "skid3" => "SKID3",
+            _ => "a ticket",
+        };
+        let about = format!(
+            "Tunnels are set up in full (X25519), lost without a Delete, and resumed by {way}, at \
+             gateways with {core}: {} in each of {} rounds. Processor time of the gateway for each \
+             in µs, the median with the smallest and the largest, and the ratio of the two in a \
+             round; then the time in ms until half of them are up, with 16 under way.",
+            self.setups, self.rounds
+        );
+        let names = ["by", "in full", "resumed", "ratio", "up after"].map(str::to_owned);
+        let table: String = self.rows.iter().map(line).collect();
+        format!("{}\n{}{table}", paragraph("", 0, &about), row(names))
+    }
+
+    fn verdict(&self) -> String {
+        let failed = self.failure.as_ref().map(|why| format!("{why}."));
+        goal::verdict(&self.goals, failed, self.optimised)
+    }
+}
+
+fn line(of: &Row) -> String {
+    let terms = match of.terms {
+        Terms::Psk => "PSK",
+        Terms::Ecdsa => "ECDSA",
+        Terms::Leased => "lease",
+    };
+    row([
+        terms.to_owned(),
+        of.full_us.text(0),
+        of.resumed_us.text(0),
+        of.ratio.text(2),
+        format!("{:.1} {:.1}", of.full_ms.median, of.resumed_ms.median),
+    ])
+}
+
+fn row([terms, full, resumed, ratio, up]: [String; 5]) -> String {
+    format!("{terms:>6} {full:>17} {resumed:>17} {ratio:>17} {up:>11}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::tests::report;
+    use crate::bench::Measured;
+    use crate::text::WIDTH;
+    use ike::Resumption;
+
+    #[test]
+    fn all_of_it_fits_a_terminal() {
+        let whole = report(Resumption::Tickets, 30.0);
+        let mut failed = report(Resumption::Skid3, 150.0);
+        failed.failure = Some("3 of 400 sessions were resumed".into());
+        for (report, word) in [(whole, "missed"), (failed, "FAILED")] {
+            let text = report.body() + &report.verdict();
+            let fits = |line: &str| line.chars().count() <= WIDTH;
+            assert!(text.lines().all(fits), "{text}");
+            assert!(text.contains(word) && text.contains("   PSK"), "{text}");
+        }
+    }
+}
