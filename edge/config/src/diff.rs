@@ -67,6 +67,7 @@ impl Config {
             store: running.store.clone(),
             sessions: Sessions {
                 file: running.sessions.file.clone(),
+                crash_tokens: running.sessions.crash_tokens,
                 ..self.sessions
             },
             listen: Listen {

@@ -26,8 +26,8 @@ pub struct Start {
 }
 
 impl Start {
-    /// Counts this start. `None`, with a warning, if the file cannot be written: peers then find out
-    /// by other means that this process was killed.
+    /// Counts this start. `None`, with a warning, if the file cannot be written: peers then find
+    /// out by other means that this process was killed.
     pub fn count(config: &Config) -> Option<(Self, Incarnation)> {
         if !config.sessions.crash_tokens {
             return None;

@@ -13,8 +13,8 @@ use crypto::{Prf, Secret};
 /// Number of earlier lives whose SPIs are known.
 const MOST_EARLIER: u32 = 8;
 
-/// Length of a token, the least that RFC 6290 section 4.1 allows. The answer that has one is then no
-/// longer than a liveness check with NAT detection.
+/// Length of a token, the least that RFC 6290 section 4.1 allows. The answer that has one is then
+/// no longer than a liveness check with NAT detection.
 const TOKEN_LEN: usize = 16;
 
 /// The secret of a node, which outlives crashes, and the number of its starts.

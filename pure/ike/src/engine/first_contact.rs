@@ -121,8 +121,9 @@ impl Engine {
             sends.then_some(core.id)
         });
         let asked = of.and_then(|id| self.with_established(id, now, liveness::note_unknown_spi));
-        if asked.is_none() {
-            self.drop(DropReason::UnknownSa);
+        match asked {
+            Some(()) => self.out.counters.taken += 1,
+            None => self.drop(DropReason::UnknownSa),
         }
     }
 

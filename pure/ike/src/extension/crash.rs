@@ -4,21 +4,21 @@
 //! SA. A responder that was started again knows nothing of that SA, but makes the token again:
 //!
 //! ```text
-//!  HDR(IKE_AUTH), SK { IDi, AUTH, ... }            -->
-//!                                                  <--  HDR(IKE_AUTH), SK { IDr, AUTH, ..., N(QCD_TOKEN) }
-//!                        the responder crashes, and is started again
-//!  ESP                                             -->
-//!                                                  <--  HDR(0,0), N(INVALID_SPI)
-//!  HDR(INFORMATIONAL), SK {}                       -->
-//!                                                  <--  HDR(INFORMATIONAL), N(INVALID_IKE_SPI), N(QCD_TOKEN)
-//!  the first message of another IKE SA             -->
+//!  HDR(IKE_AUTH), SK { IDi, AUTH, ... }   -->
+//!                                         <--  HDR(IKE_AUTH), SK { ..., N(QCD_TOKEN) }
+//!                 the responder crashes, and is started again
+//!  ESP                                    -->
+//!                                         <--  HDR(0,0), N(INVALID_SPI)
+//!  HDR(INFORMATIONAL), SK {}              -->
+//!                                         <--  HDR, N(INVALID_IKE_SPI), N(QCD_TOKEN)
+//!  the first message of another IKE SA    -->
 //! ```
 //!
 //! SPIs are sent in clear, so anybody may ask for a token. One leaves only for an SPI of an earlier
 //! process of the node (`ike_spi.rs`): the SA that it belongs to is gone. The initiator heeds a
 //! token only as the answer to a request of its own, once, and sets up another IKE SA beside; the
-//! old one stays until that is authenticated. Without a token the error may be forged, and is heeded
-//! rarely (`task/liveness.rs`).
+//! old one stays until that is authenticated. Without a token the error may be forged, and is
+//! heeded rarely (`task/liveness.rs`).
 //!
 //! An IKE SA that is rekeyed, cloned or resumed has other SPIs, and so another token. After a rekey
 //! and for a clone the responder gives it in an INFORMATIONAL request of its own (section 4.3).

@@ -369,8 +369,8 @@ impl Candidate<'_> {
 }
 
 impl Agreed {
-    /// Opens the account of the session. Returns the answer to a request for a ticket, and the token
-    /// of the IKE SA.
+    /// Opens the account of the session. Returns the answer to a request for a ticket, and the
+    /// token of the IKE SA.
     pub(crate) fn open(
         &self,
         peer: &Peer,
