@@ -200,9 +200,9 @@ impl Cell {
         self.passages.iter().map(move |passages| &passages[phase])
     }
 
-    /// Returns the work of all hosts for a message of a hand-over, in microseconds: the least of the
-    /// runs for each host, as the others have other load of the machine in them, with the setting
-    /// that takes longest.
+    /// Returns the work of all hosts for a message of a hand-over, in microseconds: the least of
+    /// the runs for each host, as the others have other load of the machine in them, with the
+    /// setting that takes longest.
     fn work_for_a_message(&self) -> Option<f64> {
         let least = |one: [Duration; HOSTS], other: [Duration; HOSTS]| {
             std::array::from_fn(|host| one[host].min(other[host]))
@@ -308,8 +308,8 @@ fn silent(cell: &Cell) -> Finding {
     Finding::at_least(what, 1.0, median_ratio(&alone.collect::<Vec<_>>()))
 }
 
-/// Claims that hosts work for a message at most twice as long as with Mobile IP alone, whose messages
-/// wake the same processes of the same machine.
+/// Claims that hosts work for a message at most twice as long as with Mobile IP alone, whose
+/// messages wake the same processes of the same machine.
 fn light(cell: &Cell, pure: Option<&Cell>) -> Finding {
     let alone = pure.and_then(Cell::work_for_a_message);
     let ratio = alone.zip(cell.work_for_a_message());
