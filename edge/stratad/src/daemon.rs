@@ -130,7 +130,7 @@ impl Daemon {
             node.refer_by(references);
         }
         let start = Start::count(&config).map(|(start, life)| {
-            node.live(life);
+            node.set_incarnation(life);
             start
         });
         let mut daemon = Self {

@@ -41,7 +41,7 @@ impl IkeSpis {
     }
 
     /// Draws SPIs of this life from now on.
-    pub(crate) fn live(&mut self, life: Incarnation) {
+    pub(crate) fn set_incarnation(&mut self, life: Incarnation) {
         self.life = Some((life.spi_secret(), life));
     }
 
@@ -137,7 +137,7 @@ mod tests {
 
     fn in_life(seed: u8, number: u32) -> IkeSpis {
         let mut spis = IkeSpis::new(&[seed; 32]);
-        spis.live(Incarnation::new(Secret::new(vec![7; 32]), number));
+        spis.set_incarnation(Incarnation::new(Secret::new(vec![7; 32]), number));
         spis
     }
 
@@ -162,7 +162,7 @@ mod tests {
         let own = spis.draw(&mut rng);
         assert_eq!(spis.token_of_lost(own, 9, own), None);
         let mut other = IkeSpis::new(&[4; 32]);
-        other.live(Incarnation::new(Secret::new(vec![8; 32]), 5));
+        other.set_incarnation(Incarnation::new(Secret::new(vec![8; 32]), 5));
         let of_another = other.draw(&mut rng);
         assert_eq!(spis.token_of_lost(of_another, 9, of_another), None);
         // A start that is not before this one: the count went back.

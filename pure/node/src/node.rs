@@ -106,8 +106,8 @@ impl Node {
 
     /// Says which start of this node it is, so that its peers notice at once if it is killed. Call
     /// before anything except [`Self::set_wall_clock`] and [`Self::restore_leases`].
-    pub fn live(&mut self, life: Incarnation) {
-        self.ike.live(life);
+    pub fn set_incarnation(&mut self, life: Incarnation) {
+        self.ike.set_incarnation(life);
     }
 
     /// Brings a peer up with its children, and keeps it up. Errors if there is no such peer.

@@ -12,8 +12,7 @@ use crate::sa::closing::{Ending, Lingering};
 use crate::sa::first_message::{HalfOpenTerms, Rejected};
 use crate::sa::turn::{Beside, Turn};
 use crate::sa::{Sa, State};
-use crate::task::liveness;
-use crate::{Engine, NATT_PORT};
+use crate::{Engine, NATT_PORT, task};
 use model::{Carrier, Entry, IkeSaId, Instant, Origin, Path, Spi};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -120,7 +119,7 @@ impl Engine {
             let sends = core.path.remote.ip() == from && session.children.sends_on(spi);
             sends.then_some(core.id)
         });
-        let asked = of.and_then(|id| self.with_established(id, now, liveness::note_unknown_spi));
+        let asked = of.and_then(|id| self.with_established(id, now, task::crash::note_unknown_spi));
         match asked {
             Some(()) => self.out.counters.taken += 1,
             None => self.drop(DropReason::UnknownSa),

@@ -140,8 +140,8 @@ impl Engine {
 
     /// Says which start of the node this is. Its responders then prove to their peers which IKE SAs
     /// were lost with an earlier process (RFC 6290).
-    pub fn live(&mut self, life: Incarnation) {
-        self.ike_spis.live(life);
+    pub fn set_incarnation(&mut self, life: Incarnation) {
+        self.ike_spis.set_incarnation(life);
     }
 
     /// Initiates an IKE SA with a configured peer, and its child SA if the role has one. Ends in

@@ -27,7 +27,7 @@ use crate::extension::{
 use crate::keys::{ChildKeys, ProvedKeys};
 use crate::refusal::Refusal;
 use crate::session::Session;
-use crate::task::{follow, liveness, ticket};
+use crate::task::{crash, follow, ticket};
 use model::{Group, InnerAddresses, Kem, Path, Suite};
 use resumption::Usage;
 use std::net::IpAddr;
@@ -387,7 +387,7 @@ impl Agreed {
             turn,
         );
         let ticket = ticket::answer(request, traits.private, keys, turn);
-        ticket.into_iter().chain(liveness::token(turn)).collect()
+        ticket.into_iter().chain(crash::token(turn)).collect()
     }
 
     /// Brings the IKE SA up.
@@ -494,7 +494,7 @@ pub(crate) fn accept(
         let mut session = established::begin(keys, beginning, inside, None, turn);
         session.upkeep.put_off(None, turn.ctx.now);
         ticket::note_given(&mut session, response, turn);
-        liveness::note_token(&mut session, response);
+        crash::note_token(&mut session, response);
         return Next::Up(session);
     }
     let child = match (offer.zip(peer.policy(None)), error) {
@@ -525,7 +525,7 @@ pub(crate) fn accept(
             });
             let mut session = established::begin(keys, beginning, inside, child, turn);
             ticket::note_given(&mut session, response, turn);
-            liveness::note_token(&mut session, response);
+            crash::note_token(&mut session, response);
             Next::Up(session)
         }
         Err(why) => Next::Ended(Closing::begin(keys, why, turn)),

@@ -30,8 +30,8 @@ use crate::session::task::{Answer, Succession, Task, Then};
 use crate::session::{Lifetime, Session, Terms};
 use crate::task::liveness::Check;
 use crate::task::{
-    child, clone, delete, follow, follow_up, grant, leave, licences, liveness, mobike, opening,
-    reauth, redirect, rekey_child, rekey_ike, ticket, token, upkeep, window,
+    child, clone, crash, delete, follow, follow_up, grant, leave, licences, liveness, mobike,
+    opening, reauth, redirect, rekey_child, rekey_ike, ticket, token, upkeep, window,
 };
 use model::{Deadline, InnerAddresses, Instant, Path};
 use std::time::Duration;
@@ -524,7 +524,7 @@ fn handle_informational(
     grant::note_neighbours(&session, request, turn);
     reauth::note_lifetime(&mut session, request, turn);
     redirect::note(&session, request, turn);
-    liveness::note_token(&mut session, request);
+    crash::note_token(&mut session, request);
     turn.core
         .overlap(overlap::announced(request), turn.ctx.config);
     let mut answer: Vec<_> = extension::delete::paired(deleted).into_iter().collect();
@@ -670,7 +670,7 @@ fn hand_over(
     window::tell(&mut session, &mut next, turn.ctx.config);
     turn.ctx.tickets.void(next.id);
     ticket::ask(&mut session);
-    liveness::give_token(&mut session, turn.ctx);
+    crash::give_token(&mut session, turn.ctx);
     send_next(&mut session, &mut turn.of(&mut next));
     let (core, state) = (next, Next::Up(session));
     born.push(Born { core, state });

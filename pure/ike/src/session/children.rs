@@ -244,11 +244,12 @@ impl Children {
             .find(|child| child.outbound == spi)
     }
 
-    /// Returns true if a child SA has no successor.
+    /// Returns true if a child SA without a successor sends with this SPI.
     pub(crate) fn sends_on(&self, spi: Spi) -> bool {
         self.all_current().any(|child| child.outbound == spi)
     }
 
+    /// Returns true if a child SA has no successor.
     pub(crate) fn is_current(&self, id: ChildSaId) -> bool {
         let current = |child: &Child| child.id == id && matches!(child.life, Life::Current(_));
         self.0.iter().any(current)

@@ -14,7 +14,7 @@
 //! cross.
 
 use super::rekey_ike::{IkeRekey, conclude_successor};
-use super::{follow_up, liveness, rekey_ike, upkeep, window};
+use super::{crash, follow_up, liveness, rekey_ike, upkeep, window};
 use crate::allowed_suites::groups_of;
 use crate::down_reason::DownReason;
 use crate::event::Event;
@@ -173,7 +173,7 @@ pub(crate) fn bear(
     turn.ctx.out.attempts.cloned(&next);
     turn.ctx.event(Event::IkeCloned { old, sa, peer });
     window::tell(&mut clone, &mut next, turn.ctx.config);
-    liveness::give_token(&mut clone, turn.ctx);
+    crash::give_token(&mut clone, turn.ctx);
     if let Some(Purpose::HandOver(_)) = purpose {
         let until = turn.ctx.now + PATIENCE;
         let from = Box::new(next.path);

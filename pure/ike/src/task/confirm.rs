@@ -11,7 +11,7 @@ use crate::extension::ticket;
 use crate::sa::turn::{NotResumed, Turn};
 use crate::session::Session;
 use crate::session::task::{Answer, Subject, Task, Then};
-use crate::task::liveness::note_token;
+use crate::task::crash::note_token;
 use crate::task::ticket::note_given;
 use std::time::Duration;
 use wire::ike::{Authentication, ExchangeType, Payload};

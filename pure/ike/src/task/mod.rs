@@ -5,6 +5,7 @@ pub(crate) mod child;
 mod child_terms;
 pub(crate) mod clone;
 pub(crate) mod confirm;
+pub(crate) mod crash;
 pub(crate) mod delete;
 pub(crate) mod follow;
 pub(crate) mod follow_up;

@@ -24,14 +24,14 @@ fn kill(pair: &mut Pair, life: Option<Incarnation>) {
     let config = (*pair.right.engine.config).clone();
     pair.restart(Side::Right, Host::seeded(config, 9, 2));
     if let Some(life) = life {
-        pair.right.engine.live(life);
+        pair.right.engine.set_incarnation(life);
     }
 }
 
 fn connected_with((mut left, right): (Config, Config)) -> Pair {
     left.peers[0].liveness = 600 * SECOND;
     let mut pair = Pair::new(left, right);
-    pair.right.engine.live(start(5));
+    pair.right.engine.set_incarnation(start(5));
     pair.connect();
     pair
 }
@@ -165,7 +165,7 @@ fn a_resumed_session_has_its_token() {
     for way in [Resumption::Tickets, Resumption::Skid3] {
         let mut pair = connected_as(resuming((mobile(), gateway()), way));
         assert_eq!(token(&pair), None);
-        pair.right.engine.live(start(5));
+        pair.right.engine.set_incarnation(start(5));
         lose(&mut pair);
         pair.connect();
         assert_eq!(pair.left.up(), 1);
@@ -230,7 +230,7 @@ fn no_token_can_be_had_of_an_sa_that_is_up_or_was_deleted_or_from_another_node()
 #[test]
 fn only_initiators_are_given_tokens() {
     let mut pair = Pair::new(mobile(), gateway());
-    pair.left.engine.live(start(1));
+    pair.left.engine.set_incarnation(start(1));
     pair.connect();
     let right = pair.right.engine.sas.values();
     let mut right = right.filter_map(|sa| sa.established());
@@ -367,7 +367,7 @@ fn round_trips(way: Resumption) -> f64 {
     let mut pair = Pair::new(left, right);
     set_clocks(&mut pair, TODAY);
     pair.right.engine.refer_by(key());
-    pair.right.engine.live(start(5));
+    pair.right.engine.set_incarnation(start(5));
     pair.connect();
     let asked = question(&mut pair);
     let store = pair.right.store.take();
