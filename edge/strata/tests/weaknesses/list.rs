@@ -1159,4 +1159,10 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "forged INVALID_SPI has an end ask its peer again and again, or ends an IKE SA, and that for forged ESP is longer than the packet",
         answer: Tests,
     },
+    Weakness {
+        number: 188,
+        seen: "Strata, a loaded gateway",
+        what: "an initiator whose responder answers IKE_AUTH late begins again and forgets what it has sent, so the responder keeps an IKE SA and sends on a child SA that the initiator does not have",
+        answer: Tests,
+    },
 ];

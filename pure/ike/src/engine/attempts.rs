@@ -4,8 +4,10 @@
 //! 7296 section 2.21.1). It may also be genuine, and outdated soon: a responder repeats its first
 //! answer to a retransmitted message, even if its configuration has changed since. A new attempt
 //! with another SPI gets another answer, so one may be initiated beside an attempt that was refused
-//! like this. The two newest attempts continue. The first one that is authenticated ends the
-//! others.
+//! like this. The two newest attempts continue, and the first one that is authenticated ends the
+//! others. Those that have sent IKE_AUTH continue in any case, up to [`MOST_SENT`]: the peer may
+//! have the IKE SA already, and its answer is late. Nobody else would ever delete that SA there,
+//! and the peer may send on its child SA.
 //!
 //! The same holds for an attempt whose IKE_SA_INIT was answered and whose next request is not: the
 //! responder may have been restarted in between, or may have dropped the half-open SA in favour of
@@ -16,10 +18,13 @@ use crate::misuse::ApiMisuse;
 use crate::sa::State;
 use model::{IkeSaId, Instant, PeerId};
 
+/// Most attempts with a peer that have sent IKE_AUTH.
+const MOST_SENT: usize = 4;
+
 impl Engine {
-    /// Makes room for another attempt with a peer: of older ones, only the newest stays. An error
-    /// means that one is in progress that allows no other. `anew`: the IKE SA replaces another one,
-    /// so there is no hurry.
+    /// Makes room for another attempt with a peer: of older ones, only the newest stays, and those
+    /// that have sent IKE_AUTH. An error means that one is in progress that allows no other.
+    /// `anew`: the IKE SA replaces another one, so there is no hurry.
     pub(crate) fn make_room(
         &mut self,
         peer: PeerId,
@@ -32,11 +37,17 @@ impl Engine {
             if anew || !sa.allows_another() {
                 return Err(ApiMisuse::AlreadyInitiating);
             }
-            older.push(sa.core.id);
+            older.push((sa.core.id, matches!(sa.state, State::AuthSent(_))));
         }
         older.sort_unstable();
-        older.pop();
-        older.into_iter().for_each(|id| self.end_attempt(id, now));
+        older.reverse();
+        let mut sent = 0;
+        for (place, (id, has_sent)) in older.into_iter().enumerate() {
+            sent += usize::from(has_sent);
+            if place > 0 && !(has_sent && sent <= MOST_SENT) {
+                self.end_attempt(id, now);
+            }
+        }
         Ok(())
     }
 

@@ -146,7 +146,7 @@ impl Engine {
 
     /// Initiates an IKE SA with a configured peer, and its child SA if the role has one. Ends in
     /// [`Event::IkeUp`] or [`Event::IkeDown`], or without an event if another IKE SA that was
-    /// initiated beside it comes up, or two newer ones were initiated. Beside an IKE SA that is
+    /// initiated beside it comes up, or newer ones were initiated. Beside an IKE SA that is
     /// being established, another one may be initiated only if [`SaStatus::refused`] is set.
     pub fn initiate(
         &mut self,

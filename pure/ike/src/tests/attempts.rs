@@ -126,6 +126,49 @@ fn another_attempt_begins_beside_one_that_the_responder_may_have_lost() {
     is_one_tunnel(&pair);
 }
 
+/// Returns a pair whose right end has the IKE SA of the first attempt, and whose answer is late.
+/// Others begin beside that attempt, and send IKE_AUTH in vain.
+fn answered_late(others: usize) -> (Pair, Flying) {
+    let mut pair = Pair::new(mobile(), gateway());
+    let mut late = Vec::new();
+    for attempt in 0..=others {
+        match attempt {
+            0 => drop(pair.initiate(Side::Left)),
+            _ => assert_eq!(begin_again(&mut pair), None),
+        }
+        let request = pair.intercept().remove(0);
+        pair.deliver(&request);
+        pair.deliver_next();
+        let proof = pair.intercept().remove(0);
+        if attempt == 0 {
+            pair.deliver(&proof);
+            late = pair.intercept();
+        }
+        // It is repeated, so another attempt may begin.
+        pair.now += Duration::from_millis(1500);
+        pair.timeout(Side::Left);
+        pair.lose();
+    }
+    (pair, late.remove(0))
+}
+
+/// Otherwise the responder would have an IKE SA that nobody deletes, and might send on its child.
+// Weakness: 188
+#[test]
+fn an_attempt_that_sent_its_proof_goes_on_beside_others() {
+    let (mut pair, late) = answered_late(3);
+    pair.deliver(&late);
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+    pair.run_for(Duration::from_secs(200));
+    is_one_tunnel(&pair);
+}
+
+#[test]
+fn at_most_five_attempts_are_under_way() {
+    let (pair, _) = answered_late(9);
+    assert_eq!(pair.left.engine.sas().count(), 5);
+}
+
 // Weakness: 178
 #[test]
 fn the_first_attempt_to_be_answered_wins_and_the_other_ends_without_a_word() {
