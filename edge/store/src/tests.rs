@@ -176,4 +176,5 @@ fn a_damaged_file_is_repaired_or_refused() {
     assert!(refused > 0 && repaired > 0, "{refused} {repaired}");
 }
 
+mod endurance;
 mod sessions;

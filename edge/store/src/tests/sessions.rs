@@ -9,10 +9,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-const NOW: UnixTime = UnixTime(1_796_000_000);
+pub(super) const NOW: UnixTime = UnixTime(1_796_000_000);
 
 impl Folder {
-    fn sessions(&self) -> PathBuf {
+    pub(super) fn sessions(&self) -> PathBuf {
         self.0.join("sessions.redb")
     }
 
@@ -25,7 +25,7 @@ fn handle(number: u8) -> Handle {
     Handle::from([number; 16])
 }
 
-fn entry(identity: &str, ends: u64) -> Entry {
+pub(super) fn entry(identity: &str, ends: u64) -> Entry {
     Entry {
         identity: identity.parse().unwrap(),
         proof: Proof::Psk,
@@ -60,7 +60,7 @@ fn taken(number: u8, was_there: bool) -> Outcome {
     Outcome::Taken(OperationId(number.into()), was_there)
 }
 
-fn handles(sessions: &Sessions) -> Vec<Handle> {
+pub(super) fn handles(sessions: &Sessions) -> Vec<Handle> {
     let listed = sessions.reader().list().unwrap();
     listed.into_iter().map(|listed| listed.handle).collect()
 }

@@ -305,10 +305,12 @@ fn inbound(guest: &Guest) -> Result<Sa> {
 /// Waits until there is one SA between these ends. A busy guest may answer a second attempt to
 /// connect beside the first, whose SA is deleted then.
 fn state(guest: &Guest, ends: &str) -> Result<Sa> {
-    let states = until("one SA in the kernel", DEADLINE, || {
-        let states = guest.run(&format!("ip xfrm state list {ends}"))?;
-        Ok((states.matches("proto esp").count() == 1).then_some(states))
-    })?;
+    let mut states = String::new();
+    let one = until("one SA in the kernel", DEADLINE, || {
+        states = guest.run(&format!("ip xfrm state list {ends}"))?;
+        Ok((states.matches("proto esp").count() == 1).then_some(()))
+    });
+    one.with_context(|| states.clone())?;
     let algorithms = states.lines().map(str::trim).filter(|line| {
         let kinds = ["aead ", "auth-trunc ", "enc "];
         kinds.iter().any(|kind| line.starts_with(kind))
