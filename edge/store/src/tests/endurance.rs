@@ -138,7 +138,7 @@ fn a_million_operations_leave_each_store_with_what_a_plain_list_has() {
         found += expected.iter().filter(|outcome| is_found(outcome)).count();
         done += count;
         now.0 += u64::from(rng.u32() % 4);
-        if rng.u32() % 100 == 0 {
+        if rng.u32().is_multiple_of(100) {
             drop(file);
             file = open(rng.array());
         }
