@@ -66,7 +66,7 @@ pub(super) struct Crowd {
     /// Lengths of the datagrams of the very first set-up, in both directions.
     dialogue: Vec<usize>,
     tunnels: Vec<Tunnel>,
-    /// How initiators from now on bring lost sessions back.
+    /// Way in which initiators from now on resume lost sessions.
     resumption: Resumption,
     /// Number of messages that arrived.
     heard: usize,

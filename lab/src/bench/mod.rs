@@ -19,9 +19,11 @@ mod goal;
 mod iperf;
 mod memory;
 mod responder;
+mod spread;
 
 pub(crate) use cores::spent_here;
 pub use goal::{Bound, Goal};
+pub use spread::Spread;
 
 use serde::Serialize;
 

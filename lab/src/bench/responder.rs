@@ -33,6 +33,17 @@ pub enum Terms {
     Leased,
 }
 
+impl Terms {
+    /// Returns the label in tables.
+    pub(super) const fn label(self) -> &'static str {
+        match self {
+            Self::Psk => "PSK",
+            Self::Ecdsa => "ECDSA",
+            Self::Leased => "lease",
+        }
+    }
+}
+
 /// Identity of the responder.
 const IDENTITY: &str = "responder.bench";
 

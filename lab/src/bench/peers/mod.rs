@@ -23,7 +23,7 @@ mod text;
 mod wireguard;
 
 pub use entrant::Entrant;
-pub use report::{Ratio, Report, Row};
+pub use report::{Report, Row};
 
 use crate::obstacle::Obstacle;
 use line::Line;

@@ -2,7 +2,7 @@
 
 use super::load::Sample;
 use super::{Entrant, Round};
-use crate::bench::{Bound, Goal, aead};
+use crate::bench::{Bound, Goal, Spread, aead};
 use crate::experiment::median;
 use serde::Serialize;
 
@@ -45,18 +45,7 @@ pub struct Row {
     /// Round-trip time during four TCP connections, in microseconds.
     pub loaded_rtt_us: f64,
     /// `one_gbps` over that of Strata with plain ESP.
-    pub over_plain: Ratio,
-}
-
-/// Ratio of two values of the same round.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Ratio {
-    /// Median of the rounds.
-    pub median: f64,
-    /// Smallest ratio of the rounds.
-    pub least: f64,
-    /// Largest ratio of the rounds.
-    pub most: f64,
+    pub over_plain: Spread,
 }
 
 impl Report {
@@ -93,7 +82,7 @@ fn goals(rounds: &[Round]) -> Vec<Goal> {
     use Entrant::{Boringtun, Plain, Roofline, Strongswan, Unguarded, WireguardGo, Zones};
     let one = |sample: &Sample| sample.one;
     let goal = |name, bound, limit, pair: [Entrant; 2], value| {
-        let ratio = Ratio::new(rounds, pair, value)?;
+        let ratio = ratio(rounds, pair, value)?;
         Some(Goal::new(name, bound, limit, Some(ratio.median)))
     };
     let goals = [
@@ -181,22 +170,15 @@ impl Row {
             packets_per_s: middle(|sample| sample.packets)?,
             rtt_us: middle(|sample| sample.rtt)?,
             loaded_rtt_us: middle(|sample| sample.loaded)?,
-            over_plain: Ratio::new(rounds, [entrant, Entrant::Plain], |sample| sample.one)?,
+            over_plain: ratio(rounds, [entrant, Entrant::Plain], |sample| sample.one)?,
         })
     }
 }
 
-impl Ratio {
-    /// Returns the ratio of one program's value to that of another.
-    fn new(rounds: &[Round], [who, over]: [Entrant; 2], value: fn(&Sample) -> f64) -> Option<Self> {
-        let ratio = |round: &Round| Some(value(round.get(&who)?) / value(round.get(&over)?));
-        let ratios: Vec<_> = rounds.iter().filter_map(ratio).collect();
-        Some(Self {
-            median: median(&ratios)?,
-            least: ratios.iter().copied().fold(f64::INFINITY, f64::min),
-            most: ratios.iter().copied().fold(0.0, f64::max),
-        })
-    }
+/// Returns the ratio of one program's value to that of another, round by round.
+fn ratio(rounds: &[Round], [who, over]: [Entrant; 2], value: fn(&Sample) -> f64) -> Option<Spread> {
+    let ratio = |round: &Round| Some(value(round.get(&who)?) / value(round.get(&over)?));
+    Spread::of(rounds.iter().filter_map(ratio))
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as Group, Parser, Subcommand};
-use ike::Resumption;
 use lab::bench::flood::Kind as Flood;
+use lab::bench::ike::resume::Way;
 use std::path::PathBuf;
 
 /// The lab of Strata: demos, benchmarks, figures of papers, and tests with other implementations.
@@ -209,30 +209,26 @@ pub struct BenchFlood {
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=60))]
     pub seconds: Option<u32>,
     /// Only these floods [default: all]
-    #[arg(long, value_name = "FLOOD", value_delimiter = ',', value_parser = flood())]
+    #[arg(long, value_name = "FLOOD", value_delimiter = ',', value_parser = one_of(Flood::ALL, Flood::word))]
     pub only: Vec<Flood>,
     /// Give the crowd a wrong key: the benchmark must fail
     #[arg(long)]
     pub wrong_key: bool,
 }
 
-/// Parses a way to resume by the word of the configuration.
-fn way() -> impl TypedValueParser<Value = Resumption> {
-    PossibleValuesParser::new(["ticket", "skid3"]).map(|word| match word.as_str() {
-        "skid3" => Resumption::Skid3,
-        _ => Resumption::Tickets,
-    })
-}
-
-/// Parses a flood by its name.
-fn flood() -> impl TypedValueParser<Value = Flood> {
-    let words = PossibleValuesParser::new(Flood::ALL.map(Flood::word));
-    words.try_map(|word| {
-        let named = |flood: &Flood| flood.word() == word;
-        Flood::ALL
-            .into_iter()
-            .find(named)
-            .ok_or("no flood has this name")
+/// Parses one of these values by its word.
+fn one_of<T, const N: usize>(
+    all: [T; N],
+    word: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    let words = PossibleValuesParser::new(all.map(word));
+    words.try_map(move |name| {
+        let mut all = all.into_iter();
+        all.find(|one| word(*one) == name)
+            .ok_or("no value has this name")
     })
 }
 
@@ -326,10 +322,10 @@ pub struct BenchIke {
     #[arg(
         long,
         value_name = "WAY",
-        value_parser = way(),
+        value_parser = one_of(Way::ALL, Way::word),
         conflicts_with_all = ["tunnels", "simultaneous", "flood"]
     )]
-    pub resume: Option<Resumption>,
+    pub resume: Option<Way>,
     /// Start N set-ups at once instead
     #[arg(long, value_name = "N", value_parser = setups(), conflicts_with = "flood")]
     pub simultaneous: Option<u32>,

@@ -1,10 +1,9 @@
 //! `strata-lab bench`: passes the arguments to the lab and prints its measurements.
 
 use crate::args::{Bench, BenchEsp, BenchFlood, BenchIke, BenchPeers, BenchSas};
-use ike::Resumption;
 use ipsec_mb::IpsecMb;
 use lab::bench::esp;
-use lab::bench::ike::{self as bench_ike, Load, Options, growth, resume};
+use lab::bench::ike::{self, Load, Options, growth, resume};
 use lab::bench::{Measured, flood, peers, sas, soak};
 use lab::obstacle::Obstacle;
 use lab::plot::Plot;
@@ -53,7 +52,7 @@ pub fn run(bench: &Bench, output: &Output) -> Result<Exit, Obstacle> {
             apart(|| resume::measure(&resumed(ike, way))).map(|report| tell(&report, output))
         }
         Bench::Ike(ike) => {
-            apart(|| bench_ike::measure(&options(ike))).map(|report| tell(&report, output))
+            apart(|| ike::measure(&options(ike))).map(|report| tell(&report, output))
         }
         Bench::Esp(esp) => provide(esp.ipsec_mb)
             .and_then(|()| esp::measure(&packets(esp)))
@@ -211,7 +210,7 @@ fn crowded(ike: &BenchIke) -> growth::Options {
     }
 }
 
-fn resumed(ike: &BenchIke, way: Resumption) -> resume::Options {
+fn resumed(ike: &BenchIke, way: resume::Way) -> resume::Options {
     let (rounds, setups) = if ike.quick { QUICK_ROUNDS } else { ROUNDS };
     resume::Options {
         way,

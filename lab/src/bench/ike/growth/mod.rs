@@ -21,7 +21,7 @@ mod contender;
 mod report;
 mod text;
 
-pub use report::{Cost, Report, Row};
+pub use report::{Report, Row};
 
 use super::super::cores::OwnCore;
 pub use super::super::responder::Terms;

@@ -2,8 +2,7 @@
 
 use super::Options;
 use crate::bench::responder::Terms;
-use crate::bench::{Bound, Goal};
-use crate::experiment::median;
+use crate::bench::{Bound, Goal, Spread};
 use serde::Serialize;
 
 /// A measurement, as `strata-lab bench ike --tunnels --json` prints it.
@@ -37,15 +36,15 @@ pub struct Row {
     /// Tunnels that are up.
     pub tunnels: usize,
     /// Processor time of stratad for a set-up, in microseconds.
-    pub strata_us: Cost,
+    pub strata_us: Spread,
     /// The same of charon.
-    pub strongswan_us: Cost,
+    pub strongswan_us: Spread,
     /// Ratio of the two in each round.
-    pub ratio: Cost,
+    pub ratio: Spread,
     /// Processor time of the responder's cryptography alone, in microseconds, for a pre-shared key.
-    pub raw_us: Option<Cost>,
+    pub raw_us: Option<Spread>,
     /// Ratio of stratad's time to it in each round.
-    pub over_raw: Option<Cost>,
+    pub over_raw: Option<Spread>,
     /// Time until a set-up is complete, with several under way at once, divided by their number, in
     /// microseconds.
     pub strata_wall_us: f64,
@@ -55,17 +54,6 @@ pub struct Row {
     pub strata_octets: f64,
     /// The same of charon.
     pub strongswan_octets: f64,
-}
-
-/// A value over all rounds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Cost {
-    /// Median.
-    pub median: f64,
-    /// Smallest value.
-    pub least: f64,
-    /// Largest value.
-    pub most: f64,
 }
 
 /// The turns of both programs in a round.
@@ -101,7 +89,7 @@ impl Report {
 
     /// Adds the row of a number of tunnels. `octets` are those of each tunnel at both programs.
     pub(super) fn add(&mut self, terms: Terms, tunnels: usize, rounds: &[Round], octets: [f64; 2]) {
-        let cost = |of: &dyn Fn(&Round) -> f64| Cost::from_values(rounds.iter().map(of).collect());
+        let cost = |of: &dyn Fn(&Round) -> f64| Spread::of(rounds.iter().map(of));
         let (Some(strata_us), Some(strongswan_us), Some(ratio)) = (
             cost(&|round| round.strata.cpu_us),
             cost(&|round| round.strongswan.cpu_us),
@@ -111,8 +99,7 @@ impl Report {
         };
         let raw = |of: &dyn Fn(&Round, f64) -> f64| {
             let rounds = rounds.iter();
-            let values = rounds.filter_map(|round| Some(of(round, round.raw_us?)));
-            Cost::from_values(values.collect())
+            Spread::of(rounds.filter_map(|round| Some(of(round, round.raw_us?))))
         };
         let wall = |of: &dyn Fn(&Round) -> f64| cost(of).map_or(0.0, |cost| cost.median);
         self.rows.push(Row {
@@ -154,26 +141,6 @@ impl Report {
             ),
         ];
         self
-    }
-}
-
-impl Cost {
-    pub(in crate::bench::ike) fn from_values(values: Vec<f64>) -> Option<Self> {
-        Some(Self {
-            median: median(&values)?,
-            least: values.iter().copied().min_by(f64::total_cmp)?,
-            most: values.iter().copied().max_by(f64::total_cmp)?,
-        })
-    }
-
-    /// Returns the median, and the smallest and the largest value.
-    pub(in crate::bench::ike) fn text(self, digits: usize) -> String {
-        let Self {
-            median,
-            least,
-            most,
-        } = self;
-        format!("{median:.digits$} {least:.digits$}-{most:.digits$}")
     }
 }
 

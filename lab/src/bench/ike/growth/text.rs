@@ -4,7 +4,6 @@ use super::contender::MOST_OF_STRONGSWAN;
 use super::{Report, Row};
 use crate::bench::Measured;
 use crate::bench::goal;
-use crate::bench::responder::Terms;
 use crate::text::paragraph;
 
 impl Measured for Report {
@@ -55,15 +54,10 @@ impl Measured for Report {
 }
 
 fn line(of: &Row) -> String {
-    let terms = match of.terms {
-        Terms::Psk => "PSK",
-        Terms::Ecdsa => "ECDSA",
-        Terms::Leased => "lease",
-    };
     let kilo = |octets: f64| octets / 1000.0;
     row([
         of.tunnels.to_string(),
-        terms.to_owned(),
+        of.terms.label().to_owned(),
         of.strata_us.text(0),
         of.strongswan_us.text(0),
         of.ratio.text(2),

@@ -23,6 +23,7 @@ use crate::testbed::{Testbed, find_binary};
 use anyhow::{Result, ensure};
 use ike::Resumption;
 use report::Round;
+use serde::Serialize;
 use std::time::Duration;
 
 /// Set-ups before the first measurement, so that one-time allocations of the daemons exist.
@@ -35,11 +36,43 @@ const AT_ONCE: usize = 16;
 /// when the tunnel is up.
 const SILENCE: Duration = Duration::from_millis(50);
 
+/// Way of resumption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// A ticket (RFC 5723).
+    Ticket,
+    /// SKID3 (paper 004).
+    Skid3,
+}
+
+impl Way {
+    /// All ways.
+    pub const ALL: [Self; 2] = [Self::Ticket, Self::Skid3];
+
+    /// Returns the word of the configuration.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ticket => "ticket",
+            Self::Skid3 => "skid3",
+        }
+    }
+}
+
+impl From<Way> for Resumption {
+    fn from(way: Way) -> Self {
+        match way {
+            Way::Ticket => Self::Tickets,
+            Way::Skid3 => Self::Skid3,
+        }
+    }
+}
+
 /// Options of the benchmark.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How sessions are resumed.
-    pub way: Resumption,
+    /// Way of resumption.
+    pub way: Way,
     /// Number of rounds.
     pub rounds: usize,
     /// Set-ups of each kind in each round.
@@ -107,15 +140,11 @@ impl Gateway {
             Terms::Psk | Terms::Leased => None,
             Terms::Ecdsa => Some(Certificates::new(&host)?),
         };
-        let each = match options.way {
-            Resumption::Off => "",
-            Resumption::Tickets => "resume = \"ticket\"\n",
-            Resumption::Skid3 => "resume = \"skid3\"\n",
-        };
+        let each = format!("resume = \"{}\"\n", options.way.word());
         let peers = WARM_UP.max(options.setups);
-        let responder = Responder::start_for(&host, peers, terms, each)?;
+        let responder = Responder::start_for(&host, peers, terms, &each)?;
         let mut crowd = Crowd::on(terms, &host, Place::ONE_HOST, certificates)?;
-        crowd.resume(options.way);
+        crowd.resume(options.way.into());
         Ok(Self {
             terms,
             responder,

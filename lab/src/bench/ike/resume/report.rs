@@ -1,16 +1,14 @@
 //! Measurements and goals.
 
-use super::{Options, Terms};
-use crate::bench::ike::growth::Cost;
-use crate::bench::{Bound, Goal};
-use ike::Resumption;
+use super::{Options, Terms, Way};
+use crate::bench::{Bound, Goal, Spread};
 use serde::Serialize;
 
 /// A measurement, as `strata-lab bench ike --resume --json` prints it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// How sessions are resumed: `ticket` or `skid3`.
-    pub resume: &'static str,
+    /// Way of resumption.
+    pub resume: Way,
     /// Set-ups of each kind in each round.
     pub setups: usize,
     /// Number of rounds.
@@ -33,15 +31,15 @@ pub struct Row {
     /// Terms of the tunnels.
     pub terms: Terms,
     /// Processor time of the gateway for a full exchange, in microseconds.
-    pub full_us: Cost,
+    pub full_us: Spread,
     /// The same for a resumption.
-    pub resumed_us: Cost,
+    pub resumed_us: Spread,
     /// Ratio of the first to the second in each round.
-    pub ratio: Cost,
+    pub ratio: Spread,
     /// Median time until a tunnel is up by a full exchange, in milliseconds.
-    pub full_ms: Cost,
+    pub full_ms: Spread,
     /// The same by resumption.
-    pub resumed_ms: Cost,
+    pub resumed_ms: Spread,
 }
 
 /// Both turns of a round.
@@ -53,31 +51,15 @@ pub(super) struct Round {
     pub resumed_ms: f64,
 }
 
-/// Least ratios of a full exchange to a resumption, with a pre-shared key and with ECDSA.
-const fn least(way: Resumption) -> [f64; 2] {
-    match way {
-        Resumption::Skid3 => [2.0, 4.0],
-        Resumption::Tickets | Resumption::Off => [1.4, 2.5],
-    }
-}
-
 impl Report {
     pub(super) fn new(options: &Options, own_core: bool) -> Self {
-        let (psk, ecdsa) = ("full over resumed, PSK", "full over resumed, ECDSA");
-        let [least_psk, least_ecdsa] = least(options.way);
         Self {
-            resume: match options.way {
-                Resumption::Skid3 => "skid3",
-                Resumption::Tickets | Resumption::Off => "ticket",
-            },
+            resume: options.way,
             setups: options.setups,
             rounds: options.rounds,
             rows: Vec::new(),
             failure: None,
-            goals: vec![
-                Goal::new(psk, Bound::AtLeast, least_psk, None),
-                Goal::new(ecdsa, Bound::AtLeast, least_ecdsa, None),
-            ],
+            goals: Vec::new(),
             own_core,
             optimised: !cfg!(debug_assertions),
         }
@@ -85,7 +67,7 @@ impl Report {
 
     /// Adds the row of a kind of proof.
     pub(super) fn add(&mut self, terms: Terms, rounds: &[Round]) {
-        let cost = |of: &dyn Fn(&Round) -> f64| Cost::from_values(rounds.iter().map(of).collect());
+        let cost = |of: &dyn Fn(&Round) -> f64| Spread::of(rounds.iter().map(of));
         let rows = || {
             Some(Row {
                 terms,
@@ -99,13 +81,21 @@ impl Report {
         self.rows.extend(rows());
     }
 
-    /// Holds the goals against the rows.
+    /// Adds the goals.
     pub(super) fn finished(mut self) -> Self {
-        for (goal, terms) in self.goals.iter_mut().zip([Terms::Psk, Terms::Ecdsa]) {
+        let [psk, ecdsa] = match self.resume {
+            Way::Skid3 => [2.0, 4.0],
+            Way::Ticket => [1.4, 2.5],
+        };
+        let ratio = |terms| {
             let row = self.rows.iter().find(|row| row.terms == terms);
-            let measured = row.map(|row| row.ratio.median);
-            *goal = Goal::new(goal.goal, Bound::AtLeast, goal.limit, measured);
-        }
+            row.map(|row| row.ratio.median)
+        };
+        let goal = |name, least, terms| Goal::new(name, Bound::AtLeast, least, ratio(terms));
+        self.goals = vec![
+            goal("full over resumed, PSK", psk, Terms::Psk),
+            goal("full over resumed, ECDSA", ecdsa, Terms::Ecdsa),
+        ];
         self
     }
 }
@@ -117,7 +107,7 @@ pub(super) mod tests {
 
     /// Returns a report whose resumptions take 50 µs, and full exchanges this much with a
     /// pre-shared key and four times as much with ECDSA.
-    pub(in crate::bench::ike::resume) fn report(way: Resumption, full_us: f64) -> Report {
+    pub(in crate::bench::ike::resume) fn report(way: Way, full_us: f64) -> Report {
         let options = Options {
             way,
             rounds: 3,
@@ -148,17 +138,17 @@ pub(super) mod tests {
                 .map(|goal| goal.reached)
                 .collect::<Vec<_>>()
         };
-        assert_eq!(reached(Resumption::Skid3, 101.0), [true, true]);
-        assert_eq!(reached(Resumption::Skid3, 75.0), [false, true]);
-        assert_eq!(reached(Resumption::Tickets, 75.0), [true, true]);
-        assert_eq!(reached(Resumption::Tickets, 30.0), [false, false]);
-        let ratio = report(Resumption::Skid3, 101.0).rows[0].ratio;
+        assert_eq!(reached(Way::Skid3, 101.0), [true, true]);
+        assert_eq!(reached(Way::Skid3, 75.0), [false, true]);
+        assert_eq!(reached(Way::Ticket, 75.0), [true, true]);
+        assert_eq!(reached(Way::Ticket, 30.0), [false, false]);
+        let ratio = report(Way::Skid3, 101.0).rows[0].ratio;
         assert!((ratio.most - ratio.least).abs() < 1e-9, "{ratio:?}");
     }
 
     #[test]
     fn without_a_round_no_goal_is_reached() {
-        let mut report = report(Resumption::Skid3, 101.0);
+        let mut report = report(Way::Skid3, 101.0);
         report.rows.clear();
         report.failure = Some("none came up".into());
         let report = report.finished();

@@ -1,6 +1,6 @@
 //! The report as text for readers.
 
-use super::{Report, Row, Terms};
+use super::{Report, Row, Way};
 use crate::bench::Measured;
 use crate::bench::goal;
 use crate::text::paragraph;
@@ -20,8 +20,8 @@ impl Measured for Report {
             false => "the core that everything else here is on, too",
         };
         let way = match self.resume {
-            "skid3" => "SKID3",
-            _ => "a ticket",
+            Way::Skid3 => "SKID3",
+            Way::Ticket => "a ticket",
         };
         let about = format!(
             "Tunnels are set up in full (X25519), lost without a Delete, and resumed by {way}, at \
@@ -42,13 +42,8 @@ impl Measured for Report {
 }
 
 fn line(of: &Row) -> String {
-    let terms = match of.terms {
-        Terms::Psk => "PSK",
-        Terms::Ecdsa => "ECDSA",
-        Terms::Leased => "lease",
-    };
     row([
-        terms.to_owned(),
+        of.terms.label().to_owned(),
         of.full_us.text(0),
         of.resumed_us.text(0),
         of.ratio.text(2),
@@ -62,15 +57,15 @@ fn row([terms, full, resumed, ratio, up]: [String; 5]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Way;
     use super::super::report::tests::report;
     use crate::bench::Measured;
     use crate::text::WIDTH;
-    use ike::Resumption;
 
     #[test]
     fn all_of_it_fits_a_terminal() {
-        let whole = report(Resumption::Tickets, 30.0);
-        let mut failed = report(Resumption::Skid3, 150.0);
+        let whole = report(Way::Ticket, 30.0);
+        let mut failed = report(Way::Skid3, 150.0);
         failed.failure = Some("3 of 400 sessions were resumed".into());
         for (report, word) in [(whole, "missed"), (failed, "FAILED")] {
             let text = report.body() + &report.verdict();
