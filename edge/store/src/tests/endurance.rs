@@ -22,7 +22,7 @@ const TOGETHER: u32 = 40;
 /// The environment variable with the file of the process that is killed.
 const FILE: &str = "STRATA_STORE_FILE";
 
-/// What a store should do, as a list that is searched from its beginning.
+/// Reference model of a store: a list that is searched from its beginning.
 #[derive(Default)]
 struct Plain(Vec<(Handle, Entry)>);
 
@@ -224,7 +224,7 @@ fn after_a_thousand_kills_what_was_taken_is_gone_and_what_was_added_is_there() {
             }
             heard += 1;
             if heard == most {
-                // What it has said meanwhile still comes.
+                // Lines that it has written until then are still read.
                 child.kill().unwrap();
             }
         }
@@ -237,7 +237,7 @@ fn after_a_thousand_kills_what_was_taken_is_gone_and_what_was_added_is_there() {
             let is_open = begun.contains(number) && !taken.contains(number);
             assert!(is_open || is_there != taken.contains(number), "{number}");
         }
-        // Whether it was taken is settled now.
+        // The file tells which of these were taken.
         begun.retain(|number| !there.contains(&numbered(*number)));
         taken.extend(begun);
     }

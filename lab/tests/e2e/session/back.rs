@@ -249,7 +249,7 @@ fn a_gateway_that_was_killed_is_back_within_two_seconds_and_proves_it() -> Resul
     Ok(())
 }
 
-/// A hint that is not proved does it as well, while nobody forges one.
+/// Control: an error without a token brings the tunnel back as well, and proves nothing.
 // Refuses: crash
 #[lab::test(quiet)]
 fn a_gateway_without_tokens_is_back_and_proves_nothing() -> Result<()> {
