@@ -129,8 +129,8 @@ impl Daemon {
         if let Some(references) = references {
             node.refer_by(references);
         }
-        let start = Start::count(&config).map(|(start, life)| {
-            node.set_incarnation(life);
+        let start = Start::count(&config).map(|(start, incarnation)| {
+            node.set_incarnation(incarnation);
             start
         });
         let mut daemon = Self {

@@ -1,4 +1,4 @@
-//! Which start of this node it is.
+//! The number of this start of the node.
 //!
 //! A file beside the socket of the API holds the number of the last start, and a secret. Both show
 //! peers that this process was killed and started again ([`Incarnation`]). The file outlives
@@ -34,7 +34,7 @@ impl Start {
         }
         let file = config.socket.with_extension("start");
         match count(&file) {
-            Ok(life) => Some((Self { file }, life)),
+            Ok(incarnation) => Some((Self { file }, incarnation)),
             Err(error) => {
                 tracing::warn!(
                     "cannot write {}: {error}; if stratad is killed, peers notice later\n  fix: make \

@@ -24,8 +24,8 @@ const MOST_LOST: usize = 4096;
 
 pub(crate) struct IkeSpis {
     secret: Secret,
-    /// The secret of SPIs since the node knows which start this is, and that start.
-    life: Option<(Secret, Incarnation)>,
+    /// The present incarnation of the node, if it is known, and the secret of SPIs since.
+    incarnation: Option<(Secret, Incarnation)>,
     /// SPIs of SAs that ended without a Delete, oldest first.
     lost: VecDeque<u64>,
 }
@@ -35,25 +35,25 @@ impl IkeSpis {
     pub(crate) fn new(seed: &[u8; 32]) -> Self {
         Self {
             secret: Prf::HmacSha256.mac(seed, &[b"SPIs of IKE SAs"]),
-            life: None,
+            incarnation: None,
             lost: VecDeque::new(),
         }
     }
 
-    /// Draws SPIs of this life from now on.
-    pub(crate) fn set_incarnation(&mut self, life: Incarnation) {
-        self.life = Some((life.spi_secret(), life));
+    /// Draws SPIs of this incarnation from now on.
+    pub(crate) fn set_incarnation(&mut self, incarnation: Incarnation) {
+        self.incarnation = Some((incarnation.spi_secret(), incarnation));
     }
 
-    /// Returns true if tokens of IKE SAs outlive this process.
-    pub(crate) const fn counts_starts(&self) -> bool {
-        self.life.is_some()
+    /// Returns true if the node can prove later that IKE SAs of this process are lost.
+    pub(crate) const fn makes_tokens(&self) -> bool {
+        self.incarnation.is_some()
     }
 
     /// Returns the token of an IKE SA that is up.
     pub(crate) fn token(&self, spi_i: u64, spi_r: u64) -> Option<Vec<u8>> {
-        let (_, life) = self.life.as_ref()?;
-        Some(life.token(spi_i, spi_r))
+        let (_, incarnation) = self.incarnation.as_ref()?;
+        Some(incarnation.token(spi_i, spi_r))
     }
 
     /// Returns the token of an IKE SA that was lost with an earlier process. `own` is our SPI. An
@@ -62,9 +62,9 @@ impl IkeSpis {
         if self.has_drawn(own) {
             return None;
         }
-        let (_, life) = self.life.as_ref()?;
-        let mut earlier = life.earlier();
-        let of = earlier.find(|life| own == tagged(&life.spi_secret(), own))?;
+        let (_, incarnation) = self.incarnation.as_ref()?;
+        let mut earlier = incarnation.earlier();
+        let of = earlier.find(|earlier| own == tagged(&earlier.spi_secret(), own))?;
         Some(of.token(spi_i, spi_r))
     }
 
@@ -85,7 +85,10 @@ impl IkeSpis {
     /// Draws an SPI, which is never zero.
     pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
         loop {
-            let secret = self.life.as_ref().map_or(&self.secret, |(spis, _)| spis);
+            let secret = self
+                .incarnation
+                .as_ref()
+                .map_or(&self.secret, |(spis, _)| spis);
             let spi = tagged(secret, rng.u64());
             if spi != 0 {
                 return spi;
@@ -95,8 +98,8 @@ impl IkeSpis {
 
     /// Returns true if this engine has drawn an SPI, be it in use or not.
     fn has_drawn(&self, spi: u64) -> bool {
-        let of_life = self.life.iter().map(|(spis, _)| spis);
-        let mut secrets = of_life.chain([&self.secret]);
+        let since = self.incarnation.iter().map(|(spis, _)| spis);
+        let mut secrets = since.chain([&self.secret]);
         secrets.any(|secret| spi == tagged(secret, spi))
     }
 }
@@ -135,7 +138,7 @@ mod tests {
         assert!(known.iter().all(|spi| spis.is_lost(*spi)));
     }
 
-    fn in_life(seed: u8, number: u32) -> IkeSpis {
+    fn in_incarnation(seed: u8, number: u32) -> IkeSpis {
         let mut spis = IkeSpis::new(&[seed; 32]);
         spis.set_incarnation(Incarnation::new(Secret::new(vec![7; 32]), number));
         spis
@@ -143,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_token_of_a_lost_sa_is_the_one_that_its_process_gave() {
-        let (first, later) = (in_life(1, 5), in_life(2, 6));
+        let (first, later) = (in_incarnation(1, 5), in_incarnation(2, 6));
         let spi = first.draw(&mut Rng::from_seed([3; 32]));
         let given = first.token(9, spi).unwrap();
         assert_eq!(later.token_of_lost(spi, 9, spi), Some(given.clone()));
@@ -157,7 +160,7 @@ mod tests {
     fn no_token_leaves_for_an_spi_of_this_process_or_of_another_node() {
         let mut rng = Rng::from_seed([3; 32]);
         let before = IkeSpis::new(&[2; 32]).draw(&mut rng);
-        let spis = in_life(2, 6);
+        let spis = in_incarnation(2, 6);
         assert_eq!(spis.token_of_lost(before, 9, before), None);
         let own = spis.draw(&mut rng);
         assert_eq!(spis.token_of_lost(own, 9, own), None);
@@ -166,7 +169,7 @@ mod tests {
         let of_another = other.draw(&mut rng);
         assert_eq!(spis.token_of_lost(of_another, 9, of_another), None);
         // A start that is not before this one: the count went back.
-        let later = in_life(3, 7).draw(&mut rng);
+        let later = in_incarnation(3, 7).draw(&mut rng);
         assert_eq!(spis.token_of_lost(later, 9, later), None);
         assert_eq!(IkeSpis::new(&[1; 32]).token_of_lost(own, 9, own), None);
     }
@@ -175,8 +178,8 @@ mod tests {
     fn eight_starts_are_remembered() {
         let mut rng = Rng::from_seed([3; 32]);
         let known = |number: u32, rng: &mut Rng| {
-            let spi = in_life(1, number).draw(rng);
-            in_life(2, 20).token_of_lost(spi, 9, spi).is_some()
+            let spi = in_incarnation(1, number).draw(rng);
+            in_incarnation(2, 20).token_of_lost(spi, 9, spi).is_some()
         };
         let known: Vec<_> = (10..20).filter(|number| known(*number, &mut rng)).collect();
         assert_eq!(known, (12..20).collect::<Vec<_>>());

@@ -104,10 +104,10 @@ impl Node {
         self.ike.restore_leases(leases);
     }
 
-    /// Says which start of this node it is, so that its peers notice at once if it is killed. Call
+    /// Sets the incarnation of the node, so that its peers notice at once if it is killed. Call
     /// before anything except [`Self::set_wall_clock`] and [`Self::restore_leases`].
-    pub fn set_incarnation(&mut self, life: Incarnation) {
-        self.ike.set_incarnation(life);
+    pub fn set_incarnation(&mut self, incarnation: Incarnation) {
+        self.ike.set_incarnation(incarnation);
     }
 
     /// Brings a peer up with its children, and keeps it up. Errors if there is no such peer.

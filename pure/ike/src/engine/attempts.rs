@@ -6,7 +6,7 @@
 //! with another SPI gets another answer, so one may be initiated beside an attempt that was refused
 //! like this. The two newest attempts continue, and the first one that is authenticated ends the
 //! others. Those that have sent IKE_AUTH continue in any case, up to [`MOST_SENT`]: the peer may
-//! have the IKE SA already, and its answer is late. Nobody else would ever delete that SA there,
+//! have the IKE SA already, and its answer is late. Only its initiator can delete that SA there,
 //! and the peer may send on its child SA.
 //!
 //! The same holds for an attempt whose IKE_SA_INIT was answered and whose next request is not: the

@@ -12,6 +12,7 @@ use crate::sa::closing::{Ending, Lingering};
 use crate::sa::first_message::{HalfOpenTerms, Rejected};
 use crate::sa::turn::{Beside, Turn};
 use crate::sa::{Sa, State};
+use crate::session::Session;
 use crate::{Engine, NATT_PORT, task};
 use model::{Carrier, Entry, IkeSaId, Instant, Origin, Path, Spi};
 use std::net::{IpAddr, SocketAddr};
@@ -113,12 +114,11 @@ impl Engine {
     /// Asks a peer that seems to say that it does not know the SPI of a child SA. Only the oldest
     /// IKE SAs are searched: an end with many is no client, and anybody can send this.
     fn handle_told_unknown(&mut self, spi: Spi, from: IpAddr, now: Instant) {
-        let searched = self.sas.values_mut().take(MOST_SEARCHED);
-        let of = searched.into_iter().find_map(|sa| {
-            let (core, session) = sa.established_mut()?;
-            let sends = core.path.remote.ip() == from && session.children.sends_on(spi);
-            sends.then_some(core.id)
-        });
+        let sends = |session: &Session| session.children.sends_on(spi);
+        let is_meant =
+            |sa: &Sa| sa.core.path.remote.ip() == from && sa.established().is_some_and(sends);
+        let mut searched = self.sas.values().take(MOST_SEARCHED);
+        let of = searched.find(|sa| is_meant(sa)).map(|sa| sa.core.id);
         let asked = of.and_then(|id| self.with_established(id, now, task::crash::note_unknown_spi));
         match asked {
             Some(()) => self.out.counters.taken += 1,

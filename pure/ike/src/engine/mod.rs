@@ -138,10 +138,10 @@ impl Engine {
         self.pools.restore(leases, lent, self.today);
     }
 
-    /// Says which start of the node this is. Its responders then prove to their peers which IKE SAs
-    /// were lost with an earlier process (RFC 6290).
-    pub fn set_incarnation(&mut self, life: Incarnation) {
-        self.ike_spis.set_incarnation(life);
+    /// Sets the incarnation of the node, which can then prove to initiators that their IKE SAs were
+    /// lost with an earlier process (RFC 6290).
+    pub fn set_incarnation(&mut self, incarnation: Incarnation) {
+        self.ike_spis.set_incarnation(incarnation);
     }
 
     /// Initiates an IKE SA with a configured peer, and its child SA if the role has one. Ends in

@@ -38,7 +38,7 @@ pub(crate) fn note_token(session: &mut Session, message: &Message) {
 /// Gives the initiator the token of an IKE SA with new SPIs.
 pub(crate) fn give_token(session: &mut Session, ctx: &Context<'_>) {
     session.liveness.token = None;
-    if !session.terms.contact.ours && ctx.ike_spis.counts_starts() {
+    if !session.terms.contact.ours && ctx.ike_spis.makes_tokens() {
         session.queue.push(Box::new(GiveToken));
     }
 }

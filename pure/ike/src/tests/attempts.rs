@@ -4,7 +4,7 @@ use super::pair::{Flying, Host, Pair, Side, fit};
 use super::*;
 use crate::{ApiMisuse, DownReason, End, Event, Ppk};
 use model::IkeSaId;
-use wire::ike::{Datagram, Message, Notify, NotifyType, Payload};
+use wire::ike::{Notify, NotifyType};
 
 fn ppk() -> Option<Box<Ppk>> {
     Some(Box::new(Ppk {
@@ -26,21 +26,8 @@ pub(crate) fn mended() -> Pair {
     pair
 }
 
-/// Returns an unauthenticated answer to a request, of the kind that anybody can send.
 fn refusal(request: &Flying, kind: NotifyType) -> Flying {
-    let mut header = match Datagram::decode(&request.message) {
-        Ok(Datagram::Clear(message)) => message.header,
-        Ok(Datagram::Sealed(sealed)) => sealed.header,
-        Err(malformed) => panic!("it is our message: {malformed:?}"),
-    };
-    header.flags.initiator = false;
-    header.flags.response = true;
-    let payloads = vec![Payload::Notify(Notify::new(kind, Vec::new()))];
-    Flying {
-        to: Side::Left,
-        path: request.path.reversed(),
-        message: Message { header, payloads }.encode(),
-    }
+    request.forged_answer(&[Notify::new(kind, Vec::new())])
 }
 
 /// Initiates and has a stranger refuse that. Returns the request, which is held back.

@@ -9,7 +9,7 @@ use crate::extension::crash;
 use crate::{DropReason, Event, Incarnation, Resumption};
 use model::{Path, Spi};
 use resumption::ReferenceKey;
-use wire::ike::{Datagram, Header, Message, Notify, NotifyType, Payload};
+use wire::ike::{Header, Notify, NotifyType};
 use world::Hop;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -20,11 +20,11 @@ fn start(number: u32) -> Incarnation {
 }
 
 /// Has the right end be killed and started again.
-fn kill(pair: &mut Pair, life: Option<Incarnation>) {
+fn kill(pair: &mut Pair, incarnation: Option<Incarnation>) {
     let config = (*pair.right.engine.config).clone();
     pair.restart(Side::Right, Host::seeded(config, 9, 2));
-    if let Some(life) = life {
-        pair.right.engine.set_incarnation(life);
+    if let Some(incarnation) = incarnation {
+        pair.right.engine.set_incarnation(incarnation);
     }
 }
 
@@ -54,22 +54,12 @@ fn question(pair: &mut Pair) -> Flying {
     pair.intercept().remove(0)
 }
 
-/// Returns INVALID_IKE_SPI in clear as the answer to a question, with more notifies.
-fn error(question: &Flying, more: &[Notify]) -> Flying {
-    let mut header = Header::peek(&question.message).unwrap();
-    (header.flags.initiator, header.flags.response) = (false, true);
-    let unknown = Notify::new(NotifyType::INVALID_IKE_SPI, Vec::new());
-    let notifies = std::iter::once(&unknown).chain(more);
-    let payloads = notifies.cloned().map(Payload::Notify).collect();
-    Flying {
-        to: Side::Left,
-        path: question.path.reversed(),
-        message: Message { header, payloads }.encode(),
-    }
-}
-
-fn presenting(token: &[u8]) -> [Notify; 1] {
-    [Notify::new(NotifyType::QCD_TOKEN, token.to_vec())]
+/// Returns INVALID_IKE_SPI in clear as the answer to a question, with this token.
+fn error(question: &Flying, token: &[u8]) -> Flying {
+    question.forged_answer(&[
+        Notify::new(NotifyType::INVALID_IKE_SPI, Vec::new()),
+        Notify::new(NotifyType::QCD_TOKEN, token.to_vec()),
+    ])
 }
 
 /// Returns true if the right end, started again, proves that the SA of the left end is lost.
@@ -80,10 +70,7 @@ fn is_proved_lost(pair: &mut Pair) -> bool {
     pair.deliver(&asked);
     let answer = pair.intercept().remove(0);
     assert!(answer.message.len() <= asked.message.len());
-    let Ok(Datagram::Clear(answer)) = Datagram::decode(&answer.message) else {
-        panic!("it is in clear");
-    };
-    crash::is_proved(&answer, Some(&given))
+    crash::is_proved(&answer.clear(), Some(&given))
 }
 
 /// Returns the number of first messages that the left end sends because of a message.
@@ -97,10 +84,10 @@ fn begun_by(pair: &mut Pair, message: &Flying) -> usize {
 /// An error without a token may be forged, so it begins nothing so soon after another IKE SA.
 #[test]
 fn an_sa_that_is_lost_in_its_first_second_is_proved_lost() {
-    for (life, up) in [(Some(start(6)), 1), (None, 0)] {
+    for (incarnation, up) in [(Some(start(6)), 1), (None, 0)] {
         let mut pair = connected();
         let asked = question(&mut pair);
-        kill(&mut pair, life);
+        kill(&mut pair, incarnation);
         pair.deliver(&asked);
         pair.run_for(SECOND);
         assert_eq!(pair.right.up(), up);
@@ -181,15 +168,15 @@ fn a_token_is_heeded_once_and_only_as_the_answer_to_a_question() {
     let asked = question(&mut pair);
     // One that is wrong, cut, or absent.
     for wrong in [vec![0; 16], given[..15].to_vec(), Vec::new()] {
-        assert_eq!(begun_by(&mut pair, &error(&asked, &presenting(&wrong))), 0);
+        assert_eq!(begun_by(&mut pair, &error(&asked, &wrong)), 0);
     }
     // The answer comes after all, so nothing is asked any more.
     pair.deliver(&asked);
     pair.settle();
-    assert_eq!(begun_by(&mut pair, &error(&asked, &presenting(&given))), 0);
+    assert_eq!(begun_by(&mut pair, &error(&asked, &given)), 0);
     let asked = question(&mut pair);
-    assert_eq!(begun_by(&mut pair, &error(&asked, &presenting(&given))), 1);
-    assert_eq!(begun_by(&mut pair, &error(&asked, &presenting(&given))), 0);
+    assert_eq!(begun_by(&mut pair, &error(&asked, &given)), 1);
+    assert_eq!(begun_by(&mut pair, &error(&asked, &given)), 0);
     assert_eq!(pair.left.up(), 1, "the old one stays");
 }
 
@@ -204,19 +191,16 @@ fn no_token_can_be_had_of_an_sa_that_is_up_or_was_deleted_or_from_another_node()
     pair.deliver(&asked);
     assert!(pair.is_quiet());
     // A gateway with another secret, and one that shares the secret and started earlier.
-    for life in [
+    for incarnation in [
         Incarnation::new(Secret::new(vec![8; 32]), 6),
         start(5),
         start(4),
     ] {
         let mut elsewhere = connected();
-        kill(&mut elsewhere, Some(life));
+        kill(&mut elsewhere, Some(incarnation));
         elsewhere.deliver(&asked);
         for answer in elsewhere.intercept() {
-            let Ok(Datagram::Clear(answer)) = Datagram::decode(&answer.message) else {
-                panic!("it is in clear");
-            };
-            assert_eq!(crash::given(&answer), None);
+            assert_eq!(crash::given(&answer.clear()), None);
         }
     }
     let id = pair.right.engine.sas().next().unwrap().id;
@@ -240,9 +224,8 @@ fn only_initiators_are_given_tokens() {
 
 /// Returns the path of ESP packets of the left end, as the right one sees it.
 fn esp_path(pair: &Pair) -> Path {
-    let sas = pair.left.engine.sas.values();
-    let core = &sas.into_iter().next().unwrap().core;
-    core.esp.reversed()
+    let sa = pair.left.engine.sas.values().next().unwrap();
+    sa.core.esp.reversed()
 }
 
 /// For the pages: the gateway is killed, and the initiator sends ESP.

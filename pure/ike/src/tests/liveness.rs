@@ -5,7 +5,7 @@ use super::rekey::rekey_child;
 use super::*;
 use crate::{DownReason, DropReason};
 use std::time::Duration;
-use wire::ike::{Header, Message, Notify, NotifyType, Payload};
+use wire::ike::{Notify, NotifyType};
 
 fn asking() -> Pair {
     let (mut left, right) = (mobile(), gateway());
@@ -135,15 +135,8 @@ fn doubting() -> (Pair, Flying) {
 #[test]
 fn an_unproved_refusal_of_a_question_begins_one_other_sa_and_ends_nothing() {
     let (mut pair, question) = doubting();
-    let mut header = Header::peek(&question.message).unwrap();
-    (header.flags.initiator, header.flags.response) = (false, true);
     let unknown = Notify::new(NotifyType::INVALID_IKE_SPI, Vec::new());
-    let payloads = vec![Payload::Notify(unknown)];
-    let forged = Flying {
-        to: Side::Left,
-        path: question.path.reversed(),
-        message: Message { header, payloads }.encode(),
-    };
+    let forged = question.forged_answer(&[unknown]);
     for _ in 0..100 {
         pair.deliver(&forged);
         pair.timeout(Side::Left);

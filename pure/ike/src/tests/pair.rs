@@ -11,7 +11,7 @@ use resumption::{Memory, Outcome, Store};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
-use wire::ike::RefusalCode;
+use wire::ike::{Datagram, Header, Message, Notify, Payload, RefusalCode};
 use world::{Hop, Hosts, Nat, Network};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,28 @@ pub(crate) struct Flying {
     pub(crate) path: Path,
     /// The IKE message without the non-ESP marker.
     pub(crate) message: Vec<u8>,
+}
+
+impl Flying {
+    /// Returns an answer in clear to this request of the left host, as anybody can send it.
+    pub(crate) fn forged_answer(&self, notifies: &[Notify]) -> Self {
+        let mut header = Header::peek(&self.message).unwrap();
+        (header.flags.initiator, header.flags.response) = (false, true);
+        let payloads = notifies.iter().cloned().map(Payload::Notify).collect();
+        Self {
+            to: Side::Left,
+            path: self.path.reversed(),
+            message: Message { header, payloads }.encode(),
+        }
+    }
+
+    /// Returns the message, which is in clear.
+    pub(crate) fn clear(&self) -> Message {
+        match Datagram::decode(&self.message) {
+            Ok(Datagram::Clear(message)) => message,
+            other => panic!("it is in clear: {other:?}"),
+        }
+    }
 }
 
 pub(crate) struct Pair {

@@ -15,7 +15,7 @@ use model::{Group, Kem, Path, Suite};
 use resumption::{Entry, Memory, OperationId, Outcome, ReferenceKey, Strategy};
 use std::net::SocketAddr;
 use std::time::Duration;
-use wire::ike::{Datagram, ExchangeType, Header, Message, NotifyType, Payload, PayloadType};
+use wire::ike::{ExchangeType, Header, Message, NotifyType, Payload, PayloadType};
 
 /// Longer than any request is repeated.
 pub(super) const LONG: Duration = Duration::from_secs(200);
@@ -150,13 +150,6 @@ pub(super) fn exchanges(pair: &Pair) -> Vec<ExchangeType> {
     pair.sent.iter().map(of).collect()
 }
 
-fn clear(flying: &Flying) -> Message {
-    match Datagram::decode(&flying.message) {
-        Ok(Datagram::Clear(message)) => message,
-        other => panic!("it is in clear: {other:?}"),
-    }
-}
-
 impl Host {
     /// Returns for each IKE SA that came up whether a session was resumed.
     pub(super) fn resumed(&self) -> Vec<bool> {
@@ -211,7 +204,7 @@ fn a_session_is_resumed_without_a_key_exchange_and_a_proof_of_identity() {
         ]
     );
     for message in &pair.sent[..2] {
-        let kinds: Vec<_> = clear(message).payloads.iter().map(Payload::kind).collect();
+        let kinds: Vec<_> = message.clear().payloads.iter().map(Payload::kind).collect();
         assert!(!kinds.contains(&PayloadType::KE) && kinds.contains(&PayloadType::NONCE));
     }
     assert_eq!(pair.right.engine.counters().key_pairs, key_pairs);
@@ -266,7 +259,7 @@ fn a_good_answer_after_a_forged_refusal_still_counts() {
     lose(&mut pair);
     pair.initiate(Side::Left);
     let request = pair.intercept().remove(0);
-    let mut header = clear(&request).header;
+    let mut header = request.clear().header;
     (header.flags.initiator, header.flags.response) = (false, true);
     let payloads = vec![crate::extension::ticket::refusal()];
     let forged = Flying {
@@ -765,7 +758,7 @@ fn the_answer_to_a_short_request_is_a_cookie() {
     let mut pair = lost();
     pair.initiate(Side::Left);
     let request = pair.intercept().remove(0);
-    let mut short = clear(&request);
+    let mut short = request.clear();
     short.payloads.truncate(2);
     let short = Flying {
         message: short.encode(),
@@ -775,7 +768,7 @@ fn the_answer_to_a_short_request_is_a_cookie() {
     pair.deliver(&short);
     let answer = pair.sent.remove(0);
     assert!(answer.message.len() <= short.message.len());
-    let kind = crate::extension::cookie::asked(&clear(&answer)).is_some();
+    let kind = crate::extension::cookie::asked(&answer.clear()).is_some();
     assert!(kind && pair.right.engine.sas().count() == 0);
     // And what is answered at once is no longer than the bound.
     pair.deliver(&request);
