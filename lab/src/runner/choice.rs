@@ -1,73 +1,57 @@
 //! The command line of a test program.
-//!
-//! Names to filter by, `--exact`, `--skip`, `--list`, `--nocapture` and `--test-threads` work as in
-//! the standard harness. `--company busy,quiet,none` selects tests by the load that they tolerate,
-//! `--repeats N` allows N tests to fail once, and the runner starts itself with `--here`. No test
-//! is ignored, so `--ignored` selects none. Other options have no effect.
 
 use super::{Company, Test};
+use clap::{ArgAction, Parser};
+use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 
-/// Tests selected by the command line, and the way to run them.
-#[derive(Default)]
+/// End-to-end tests in network namespaces. The options are those of the standard harness that mean
+/// something here, and a few of our own.
+#[derive(Parser)]
+#[command(no_binary_name = true)]
 pub(super) struct Choice {
+    /// Parts of names of the tests to run (default: all)
     names: Vec<String>,
-    skipped: Vec<String>,
+    /// Skip tests with this part of a name
+    #[arg(long, value_name = "NAME")]
+    skip: Vec<String>,
+    /// Compare whole names
+    #[arg(long)]
     exact: bool,
-    only_ignored: bool,
-    companies: Vec<Company>,
+    /// Run tests that are ignored, of which there are none
+    #[arg(long)]
+    ignored: bool,
+    /// Select tests by the load from other tests that they tolerate
+    #[arg(long, value_enum, value_delimiter = ',')]
+    company: Vec<Company>,
+    /// Print the names and run nothing
+    #[arg(long)]
     pub list: bool,
+    /// Run the tests in this process, as the program starts itself
+    #[arg(long, hide = true)]
     pub here: bool,
-    pub no_capture: bool,
-    pub threads: usize,
-    /// Number of tests, in addition to [`Test::repeated`] ones, that run a second time if they
-    /// fail.
+    /// Show what tests print, and run one at a time
+    #[arg(long, alias = "no-capture")]
+    pub nocapture: bool,
+    /// Tests at a time (default: two per processor)
+    #[arg(long, value_name = "N")]
+    test_threads: Option<NonZeroUsize>,
+    /// Tests that may fail once and then run again, beside those that always may
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub repeats: usize,
+    /// Accepted for the sake of the standard harness
+    #[arg(short, long, hide = true, action = ArgAction::Count)]
+    quiet: u8,
 }
 
 impl Choice {
-    pub fn from_arguments(arguments: impl Iterator<Item = String>) -> Self {
+    /// Returns the number of tests at a time.
+    pub fn threads(&self) -> usize {
         let processors = available_parallelism().map_or(2, usize::from);
-        let mut choice = Self {
-            threads: 2 * processors,
-            ..Self::default()
-        };
-        // `--skip=NAME` is the same as `--skip NAME`.
-        let split = arguments.flat_map(|argument| match argument.split_once('=') {
-            Some((option, value)) if option.starts_with("--") => {
-                vec![option.to_owned(), value.to_owned()]
-            }
-            _ => vec![argument],
-        });
-        let mut arguments = split;
-        while let Some(argument) = arguments.next() {
-            match argument.as_str() {
-                "--exact" => choice.exact = true,
-                "--ignored" => choice.only_ignored = true,
-                "--list" => choice.list = true,
-                "--here" => choice.here = true,
-                "--company" => {
-                    let words = arguments.next().unwrap_or_default();
-                    choice
-                        .companies
-                        .extend(words.split(',').filter_map(company));
-                }
-                "--skip" => choice.skipped.extend(arguments.next()),
-                "--test-threads" => {
-                    let threads = arguments.next().and_then(|number| number.parse().ok());
-                    choice.threads = threads.unwrap_or(choice.threads).max(1);
-                }
-                "--repeats" => {
-                    let repeats = arguments.next().and_then(|number| number.parse().ok());
-                    choice.repeats = repeats.unwrap_or(0);
-                }
-                "--nocapture" | "--no-capture" => (choice.no_capture, choice.threads) = (true, 1),
-                "--format" | "--color" | "-Z" => drop(arguments.next()),
-                option if option.starts_with('-') => {}
-                name => choice.names.push(name.to_owned()),
-            }
+        match self.nocapture {
+            true => 1,
+            false => self.test_threads.map_or(2 * processors, NonZeroUsize::get),
         }
-        choice
     }
 
     pub fn takes(&self, test: &Test) -> bool {
@@ -76,19 +60,10 @@ impl Choice {
             true => name == pattern,
             false => name.contains(pattern.as_str()),
         };
-        !self.only_ignored
-            && (self.companies.is_empty() || self.companies.contains(&test.company))
+        !self.ignored
+            && (self.company.is_empty() || self.company.contains(&test.company))
             && (self.names.is_empty() || self.names.iter().any(fits))
-            && !self.skipped.iter().any(fits)
-    }
-}
-
-fn company(word: &str) -> Option<Company> {
-    match word {
-        "busy" => Some(Company::Busy),
-        "quiet" => Some(Company::Quiet),
-        "none" => Some(Company::None),
-        _ => None,
+            && !self.skip.iter().any(fits)
     }
 }
 
@@ -96,9 +71,12 @@ fn company(word: &str) -> Option<Company> {
 mod tests {
     use super::*;
 
+    fn choice(arguments: &str) -> Result<Choice, clap::Error> {
+        Choice::try_parse_from(arguments.split_whitespace())
+    }
+
     fn chosen(arguments: &str) -> Vec<&'static str> {
-        let words = arguments.split_whitespace().map(str::to_owned);
-        let choice = Choice::from_arguments(words);
+        let choice = choice(arguments).unwrap();
         let test = |path| Test::new(path, || Ok(()));
         let tests = [
             test("e2e::wire::rate"),
@@ -123,11 +101,8 @@ mod tests {
 
     #[test]
     fn no_test_is_repeated_unless_asked() {
-        let repeats = |arguments: &str| {
-            let words = arguments.split_whitespace().map(str::to_owned);
-            Choice::from_arguments(words).repeats
-        };
-        assert_eq!(["", "--repeats", "--repeats 2"].map(repeats), [0, 0, 2]);
+        let repeats = |arguments| choice(arguments).unwrap().repeats;
+        assert_eq!(["", "--repeats 2"].map(repeats), [0, 2]);
         assert_eq!(chosen("--repeats 2 loss"), ["wire::loss"]);
     }
 
@@ -139,5 +114,12 @@ mod tests {
         assert_eq!(chosen("--company busy,none").len(), 3);
         // An option of the standard harness.
         assert_eq!(chosen("--quiet").len(), 3);
+    }
+
+    #[test]
+    fn an_option_or_a_value_that_does_not_exist_runs_nothing() {
+        for wrong in ["--compnay none", "--company loud", "--repeats", "--help"] {
+            assert!(choice(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -27,6 +27,7 @@ pub use inventory;
 use crate::testbed;
 use anyhow::Result;
 use choice::Choice;
+use clap::{Parser, ValueEnum};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::Signal;
@@ -45,7 +46,7 @@ use unit::{Outcome, Unit};
 inventory::collect!(Test);
 
 /// Load from other tests that a test tolerates at the same time.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 enum Company {
     /// Two tests per processor.
     Busy,
@@ -124,7 +125,7 @@ impl Test {
 
 /// Runs the registered tests that the command line asks for.
 pub fn run() -> ExitCode {
-    let choice = Choice::from_arguments(std::env::args().skip(1));
+    let choice = Choice::parse_from(std::env::args().skip(1));
     let mut chosen: Vec<_> = inventory::iter::<Test>()
         .filter(|test| choice.takes(test))
         .collect();
@@ -197,8 +198,8 @@ fn run_apart(tests: &[&'static Test], choice: &Choice) -> bool {
             .into_iter()
             .partition(|unit| unit.company() == company);
         let threads = match company {
-            Company::Busy => choice.threads,
-            Company::Quiet => choice.threads.div_ceil(2),
+            Company::Busy => choice.threads(),
+            Company::Quiet => choice.threads().div_ceil(2),
             Company::None => 1,
         };
         run_units(now, threads, choice, &repeats, &report);
@@ -227,9 +228,9 @@ fn run_units(
     let spare = || repeats.fetch_update(Relaxed, Relaxed, spend).is_ok();
     let work = || {
         while let Some(unit) = next() {
-            let mut outcome = unit.run(choice.no_capture);
+            let mut outcome = unit.run(choice.nocapture);
             if !outcome.passed() && (unit.is_repeated() || spare()) {
-                let first = std::mem::replace(&mut outcome, unit.run(choice.no_capture));
+                let first = std::mem::replace(&mut outcome, unit.run(choice.nocapture));
                 outcome.repeats(first);
             }
             let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
