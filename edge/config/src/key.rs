@@ -116,10 +116,12 @@ impl fmt::Debug for PrivateKey {
     }
 }
 
-/// Reads the private key whose file a value names.
+/// Reads the private key whose file a value names, and makes a first signature with it. In that of a
+/// process AWS-LC gathers randomness for some 100 ms, for which no peer should have to wait.
 pub(crate) fn private_key(value: &Value<'_>) -> Option<PrivateKey> {
     let pem = secret(value, LONGEST, MAKE_ONE)?;
-    PrivateKey::from_pem(&pem).or_else(|| {
+    let key = PrivateKey::from_pem(&pem).filter(|key| key.sign(&[]).is_some());
+    key.or_else(|| {
         value.fault(
             "the file is not a PEM private key without a passphrase for Ed25519, ECDSA P-256 or P-384, or RSA of 2048 bits or more",
             MAKE_ONE,
