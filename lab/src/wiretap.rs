@@ -170,13 +170,17 @@ impl Seen {
         (ports.destination_port == NATT_PORT && is_esp(packet)).then_some(packet)
     }
 
-    /// Returns the IKE message, without the marker that port 4500 needs (RFC 3948 section 2.2).
+    /// Returns the IKE message from or to a port of IKE, without the marker that port 4500 needs (RFC
+    /// 3948 section 2.2).
     pub fn ike(&self) -> Option<&[u8]> {
         let (ports, payload) = self.udp()?;
-        let message = match ports.destination_port {
-            IKE_PORT => payload,
-            NATT_PORT => payload.strip_prefix(&MARKER)?,
-            _ => return None,
+        let ports = [ports.source_port, ports.destination_port];
+        let message = if ports.contains(&NATT_PORT) {
+            payload.strip_prefix(&MARKER)?
+        } else if ports.contains(&IKE_PORT) {
+            payload
+        } else {
+            return None;
         };
         Header::peek(message).ok().map(|_| message)
     }

@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LONGEST_LOSS: Duration = Duration::from_secs(600);
 
 /// Time after which a packet of a tunnel, or its answer, counts as lost; and number of attempts.
-const ECHO_PATIENCE: Duration = Duration::from_millis(500);
+const ECHO_PATIENCE: Duration = Duration::from_secs(1);
 const ECHO_ATTEMPTS: u16 = 6;
 
 /// Pace at which initiators start.

@@ -6,7 +6,7 @@ use crate::daemon::Daemon;
 use crate::host::Host;
 use anyhow::Result;
 use model::{Identity, TrafficSelector};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
@@ -22,7 +22,7 @@ pub(super) struct Place {
 }
 
 /// Terms of a tunnel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Terms {
     /// Authentication by a pre-shared key; the initiator has an inner address.
@@ -35,7 +35,7 @@ pub enum Terms {
 
 impl Terms {
     /// Returns the label in tables.
-    pub(super) const fn label(self) -> &'static str {
+    pub(crate) const fn label(self) -> &'static str {
         match self {
             Self::Psk => "PSK",
             Self::Ecdsa => "ECDSA",
@@ -71,6 +71,21 @@ impl Place {
         responder: IpAddr::V4(Ipv4Addr::LOCALHOST),
         first: Ipv4Addr::new(127, 1, 0, 0),
     };
+
+    /// The responder on one host, all initiators on another.
+    pub const TWO_HOSTS: Self = Self {
+        responder: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)),
+        first: Ipv4Addr::new(10, 64, 0, 2),
+    };
+
+    /// Gives the host of the initiators the addresses of [`Place::TWO_HOSTS`], and that of the
+    /// responder the route to them. A wire joins both, 192.0.2.1 and 192.0.2.2.
+    pub fn address(initiators: &Host, responder: &Host) -> Result<()> {
+        // The whole network of an IPv4 address on a loopback device is local to the host.
+        let crowd = initiators.netns().netlink()?;
+        crowd.add_address("lo", "10.64.0.1/14".parse()?)?;
+        responder.route("10.64.0.0/14", "192.0.2.1")
+    }
 
     /// Returns the address of an initiator.
     pub const fn address_of(self, number: u32) -> IpAddr {

@@ -40,6 +40,9 @@ pub struct Environment {
     /// True if mobile nodes had simultaneous bindings in the conditions that use them.
     #[serde(default = "yes")]
     pub simultaneous: bool,
+    /// True if lost sessions were resumed.
+    #[serde(default = "yes")]
+    pub resumption: bool,
     /// Duration of this run, in seconds, without cells that an earlier run finished.
     pub wall_seconds: u64,
     /// Conditions of the downloads.
@@ -94,6 +97,7 @@ impl Environment {
             quick: plan.quick,
             zones: plan.zones,
             simultaneous: plan.simultaneous,
+            resumption: plan.resumption,
             wall_seconds: wall.as_secs(),
             downloads: None,
         }
@@ -106,6 +110,7 @@ impl Environment {
             quick: plan.quick,
             zones: plan.zones,
             simultaneous: plan.simultaneous,
+            resumption: plan.resumption,
             ..self
         }
     }

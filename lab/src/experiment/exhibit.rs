@@ -106,6 +106,10 @@ impl Exhibit {
                 plan.simultaneous || rests_on(Basis::Bindings),
                 "--no-simultaneous",
             ),
+            (
+                plan.resumption || rests_on(Basis::Resumption),
+                "--no-resumption",
+            ),
         ];
         if let Some((_, option)) = left_off.iter().find(|(rests_on_it, _)| !rests_on_it) {
             let message = format!("{} does not rest on what {option} leaves off", self.name());

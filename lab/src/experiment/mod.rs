@@ -122,6 +122,8 @@ pub struct Plan {
     pub zones: bool,
     /// True if mobile nodes have simultaneous bindings in the conditions that use them.
     pub simultaneous: bool,
+    /// True if lost sessions are resumed.
+    pub resumption: bool,
 }
 
 impl Plan {
@@ -133,6 +135,7 @@ impl Plan {
         snoop: true,
         zones: true,
         simultaneous: true,
+        resumption: true,
     };
 
     /// A plan for a verdict.
@@ -143,6 +146,7 @@ impl Plan {
         snoop: true,
         zones: true,
         simultaneous: true,
+        resumption: true,
     };
 }
 

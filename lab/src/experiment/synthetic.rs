@@ -15,6 +15,7 @@ pub const PLAN: Plan = Plan {
     snoop: true,
     zones: true,
     simultaneous: true,
+    resumption: true,
 };
 
 /// A temporary folder, removed when dropped.

@@ -82,6 +82,8 @@ pub enum Basis {
     Zones,
     /// Simultaneous bindings.
     Bindings,
+    /// Resumption of sessions.
+    Resumption,
 }
 
 /// Result of filling a table.

@@ -262,6 +262,10 @@ fn what_does_not_matter_cannot_be_left_off() {
         options.plan.simultaneous = false;
     });
     assert!(zoned.ends_with("--no-simultaneous leaves off"), "{zoned}");
+    let kept = refusal(Exhibit::Table(&TABLE), |options| {
+        options.plan.resumption = false;
+    });
+    assert!(kept.ends_with("--no-resumption leaves off"), "{kept}");
     let repaired = Exhibit::Figure(figure("mml-fig15"));
     let repaired = refusal(repaired, |options| options.plan.zones = false);
     assert!(

@@ -22,11 +22,13 @@ mod mml_table6;
 mod mml_table7;
 mod parameters;
 mod snoop_modern;
+mod vpn_resume;
 
 use crate::experiment::Exhibit;
 
-/// All exhibits, in the order of the papers: mobile multi-layered IPsec, CZML-IPSec, our own.
-pub const ALL: [Exhibit; 16] = [
+/// All exhibits, in the order of the papers: mobile multi-layered IPsec, CZML-IPSec, VPN servers,
+/// our own.
+pub const ALL: [Exhibit; 17] = [
     Exhibit::Table(&mml_table2::TABLE),
     Exhibit::Table(&mml_table3::TABLE),
     Exhibit::Table(&mml_handoff_loss::TABLE),
@@ -42,6 +44,7 @@ pub const ALL: [Exhibit; 16] = [
     Exhibit::Table(&czml_table3::TABLE),
     Exhibit::Table(&czml_fig4::TABLE),
     Exhibit::Table(&czml_fig5::TABLE),
+    Exhibit::Table(&vpn_resume::TABLE),
     Exhibit::Figure(&snoop_modern::FIGURE),
 ];
 

@@ -392,6 +392,7 @@ fn environment(environment: &Environment) -> Markup {
             }
             @if !environment.zones { ", " b { "zones off" } }
             @if !environment.simultaneous { ", " b { "simultaneous bindings off" } }
+            @if !environment.resumption { ", " b { "resumption off" } }
             @if environment.quick { ", quick" }
             "."
             @if let Some(downloads) = &environment.downloads {

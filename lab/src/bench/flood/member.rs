@@ -1,10 +1,10 @@
 //! An authenticated peer that repeats one request, and also sends it damaged.
 
-use super::scene::{PLACE, WAY};
+use super::scene::WAY;
 use super::throttle::{Flood, Sent};
 use crate::bench::crowd::{self, NON_ESP_MARKER, PEER};
 use crate::bench::forge::{self, PORT, drain};
-use crate::bench::responder;
+use crate::bench::responder::{self, Place};
 use crate::host::Host;
 use crate::process::{DEADLINE, until};
 use anyhow::Result;
@@ -37,7 +37,7 @@ impl Member {
         );
         let key = Secret::new(responder::KEY.to_vec());
         let mut engine = Engine::new(
-            crowd::config(number, key, PORT, PLACE),
+            crowd::config(number, key, PORT, Place::TWO_HOSTS),
             entropy::seed(),
             clock::now(),
         );

@@ -13,13 +13,7 @@ use crate::process::DEADLINE;
 use crate::testbed::Testbed;
 use crate::wire;
 use anyhow::{Result, ensure};
-use std::net::{IpAddr, Ipv4Addr};
-
-/// Addresses of the gateway and of the first initiator of the crowd.
-pub(super) const PLACE: Place = Place {
-    responder: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)),
-    first: Ipv4Addr::new(10, 64, 0, 2),
-};
+use std::net::Ipv4Addr;
 
 /// Sources of the flooder, and the gateway's address towards it.
 pub(super) const WAY: Way = Way {
@@ -106,7 +100,7 @@ impl Scene {
         let carrier = near.stratad(NEAR)?;
         carrier.strata_text("up gateway --wait")?;
         carrier.wait_until("status", DEADLINE, |status| !children(status).is_empty())?;
-        let mut crowd = Crowd::new(&near, PLACE)?;
+        let mut crowd = Crowd::new(&near, Place::TWO_HOSTS)?;
         let first = crowd.run(1, Pace::Queue(1))?;
         let why = first.failure.unwrap_or_default();
         ensure!(
@@ -163,15 +157,13 @@ fn connect(near: &Host, gateway: &Host, flooder: &Host) -> Result<()> {
         flooder.end("eth0", &["198.18.0.2/24", "2001:db8:e::2/64"]),
         gateway.end("flood", &["198.18.0.1/24", "2001:db8:e::1/64"]),
     )?;
+    Place::address(near, gateway)?;
     // The whole network of an IPv4 address on a loopback device is local to the host.
-    let crowd = near.netns().netlink()?;
-    crowd.add_address("lo", "10.64.0.1/14".parse()?)?;
     let sources = flooder.netns().netlink()?;
     sources.add_address("lo", "198.19.0.1/16".parse()?)?;
     // IPv6 allows a source that is not an address of a device only with this setting.
     flooder.sysctl("net.ipv6.ip_nonlocal_bind", "1")?;
     flooder.run("ip -6 route add local 2001:db8:f::/64 dev lo")?;
-    gateway.route("10.64.0.0/14", "192.0.2.1")?;
     gateway.route("198.19.0.0/16", "198.18.0.2")?;
     gateway.route("2001:db8:f::/64", "2001:db8:e::2")
 }

@@ -1,10 +1,10 @@
 //! Initiators that answer the gateway's requests but never authenticate.
 
-use super::scene::{PLACE, WAY};
+use super::scene::WAY;
 use super::throttle::{Flood, Sent};
 use crate::bench::crowd::{self, NON_ESP_MARKER, PEER};
 use crate::bench::forge::{self, PORT, drain};
-use crate::bench::responder;
+use crate::bench::responder::{self, Place};
 use crate::host::Host;
 use crate::openssl::{self, EC, GOOD};
 use anyhow::{Context, Result};
@@ -119,7 +119,7 @@ impl Chains {
         let [last] = self.rng.array();
         let source = SocketAddr::from(([198, 19, 0, last], PORT));
         let path = Path::udp(source, SocketAddr::from((WAY.to, NATT_PORT)));
-        let mut config = crowd::config(0, Secret::new(Vec::new()), PORT, PLACE);
+        let mut config = crowd::config(0, Secret::new(Vec::new()), PORT, Place::TWO_HOSTS);
         config.identity = responder::named("certified.bench");
         config.credential = Some(self.credential.clone());
         config.peers[0].psk = None;

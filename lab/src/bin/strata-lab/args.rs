@@ -159,6 +159,9 @@ pub struct Run {
     /// Turn simultaneous bindings off: claims that depend on them must fail
     #[arg(long)]
     pub no_simultaneous: bool,
+    /// Turn the resumption of sessions off: claims that depend on it must fail
+    #[arg(long)]
+    pub no_resumption: bool,
 }
 
 /// Benchmarks.

@@ -216,7 +216,7 @@ fn resumed(ike: &BenchIke, way: resume::Way) -> resume::Options {
         way,
         rounds,
         setups: ike.setups.unwrap_or(setups) as usize,
-        wrong_key: ike.wrong_key,
+        control: ike.wrong_key.then_some(resume::Control::WrongKey),
     }
 }
 

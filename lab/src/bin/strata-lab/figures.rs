@@ -150,6 +150,7 @@ fn options(run: &Run, json: bool) -> Options {
             snoop: !run.no_snoop,
             zones: !run.no_zones,
             simultaneous: !run.no_simultaneous,
+            resumption: !run.no_resumption,
             ..plan
         },
         out: run.out.clone(),

@@ -334,6 +334,26 @@ fn moves_with_simultaneous_bindings_lose_nothing_and_without_them_the_verdict_fa
     Ok(())
 }
 
+// Works: figures
+#[lab::test(quiet)]
+fn a_session_is_resumed_after_a_round_trip_and_without_resumption_the_verdict_fails() -> Result<()>
+{
+    let run = "run vpn-resume --quick";
+    let (folder, report) = holds("vpn-resume", run)?;
+    let rows = report["rows"].as_array().context("it is a list")?;
+    let messages = rows.iter().filter_map(|row| row["numbers"][2].as_i64());
+    // In each way, at each distance.
+    ensure!(messages.collect::<Vec<_>>() == [4; 12], "{report}");
+    let without = folder.lab(&format!("{run} --no-resumption"))?;
+    let report = &documents(&without)?[0];
+    ensure!(without.status.code() == Some(1), "{report}");
+    ensure!(report["environment"]["resumption"] == false, "{report}");
+    let reasons = report["reasons"].to_string();
+    let waits = "600 ms a round trip: full exchange over SKID3: 1.0";
+    ensure!(reasons.contains(waits), "{reasons}");
+    Ok(())
+}
+
 /// The library's tests forge each kind of number.
 // Works: figures
 #[lab::test]

@@ -7,9 +7,12 @@
 //! Delete, and resume. An echo passes through every tunnel, before and after. The tunnels then end,
 //! outside the measured part. A ratio compares both turns of one round.
 
+mod distance;
 mod report;
 mod text;
 
+pub(crate) use distance::{Distant, SetUp, distant};
+pub(crate) use report::Round;
 pub use report::{Report, Row};
 
 use super::super::certificates::Certificates;
@@ -22,8 +25,7 @@ use crate::obstacle::Obstacle;
 use crate::testbed::{Testbed, find_binary};
 use anyhow::{Result, ensure};
 use ike::Resumption;
-use report::Round;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Set-ups before the first measurement, so that one-time allocations of the daemons exist.
@@ -37,7 +39,7 @@ const AT_ONCE: usize = 16;
 const SILENCE: Duration = Duration::from_millis(50);
 
 /// Way of resumption.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
     /// A ticket (RFC 5723).
@@ -49,6 +51,14 @@ pub enum Way {
 impl Way {
     /// All ways.
     pub const ALL: [Self; 2] = [Self::Ticket, Self::Skid3];
+
+    /// Returns the name in tables.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Ticket => "ticket",
+            Self::Skid3 => "SKID3",
+        }
+    }
 
     /// Returns the word of the configuration.
     pub const fn word(self) -> &'static str {
@@ -77,8 +87,36 @@ pub struct Options {
     pub rounds: usize,
     /// Set-ups of each kind in each round.
     pub setups: usize,
-    /// True to give the crowd a key that the gateways do not have: no tunnel may come up.
-    pub wrong_key: bool,
+    /// A negative control.
+    pub control: Option<Control>,
+}
+
+/// Negative control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// The crowd has a key that the gateways do not have: no tunnel may come up.
+    WrongKey,
+    /// Neither end resumes sessions: full exchanges are compared with full exchanges.
+    NoResumption,
+}
+
+impl Options {
+    /// Returns how initiators resume sessions.
+    fn resumption(&self) -> Resumption {
+        match self.control {
+            Some(Control::NoResumption) => Resumption::Off,
+            Some(Control::WrongKey) | None => self.way.into(),
+        }
+    }
+}
+
+/// All rounds, at the gateway of each kind of proof.
+pub(crate) struct Compared {
+    pub rounds: Vec<(Terms, Vec<Round>)>,
+    /// Reason for which rounds are missing.
+    pub failure: Option<String>,
+    /// True if the gateways had their own core.
+    own_core: bool,
 }
 
 /// Runs the benchmark in namespaces that were already entered ([`crate::testbed::enter`]). The
@@ -95,35 +133,47 @@ pub fn measure(options: &Options) -> Result<Report, Obstacle> {
 }
 
 fn run(options: &Options) -> Result<Report> {
+    compare(options).map(|compared| Report::new(options, compared))
+}
+
+/// Runs all rounds in namespaces that were already entered.
+///
+/// # Errors
+/// A gateway does not start.
+pub(crate) fn compare(options: &Options) -> Result<Compared> {
     let bed = Testbed::new("bench")?;
     let start = |terms| Gateway::start(&bed, terms, options);
     let mut gateways = [start(Terms::Psk)?, start(Terms::Ecdsa)?];
     let pids = gateways.each_ref().map(|gateway| gateway.responder.pid());
     let core = OwnCore::apart_from(&pids)?;
-    let mut report = Report::new(options, core.is_apart());
-    report.failure = rounds(options, &mut gateways, &mut report)
-        .err()
-        .map(|error| format!("{error:#}"));
-    Ok(report.finished())
+    let (rounds, failure) = match rounds(options, &mut gateways) {
+        Ok(rounds) => (rounds, None),
+        Err(error) => (Vec::new(), Some(format!("{error:#}"))),
+    };
+    Ok(Compared {
+        rounds,
+        failure,
+        own_core: core.is_apart(),
+    })
 }
 
-fn rounds(options: &Options, gateways: &mut [Gateway; 2], report: &mut Report) -> Result<()> {
+fn rounds(options: &Options, gateways: &mut [Gateway; 2]) -> Result<Vec<(Terms, Vec<Round>)>> {
     for gateway in &mut *gateways {
-        if options.wrong_key {
+        if options.control == Some(Control::WrongKey) {
             gateway.crowd.forget_the_key();
         }
         gateway.round(WARM_UP)?;
     }
-    let mut rounds = [Vec::new(), Vec::new()];
+    let mut rounds: Vec<_> = gateways
+        .iter()
+        .map(|gateway| (gateway.terms, Vec::new()))
+        .collect();
     for _ in 0..options.rounds {
-        for (gateway, rounds) in gateways.iter_mut().zip(&mut rounds) {
+        for (gateway, (_, rounds)) in gateways.iter_mut().zip(&mut rounds) {
             rounds.push(gateway.round(options.setups)?);
         }
     }
-    for (gateway, rounds) in gateways.iter().zip(&rounds) {
-        report.add(gateway.terms, rounds);
-    }
-    Ok(())
+    Ok(rounds)
 }
 
 /// A gateway with its crowd.
@@ -131,6 +181,8 @@ struct Gateway {
     terms: Terms,
     responder: Responder,
     crowd: Crowd,
+    /// True if sessions are resumed.
+    resumes: bool,
 }
 
 impl Gateway {
@@ -140,15 +192,20 @@ impl Gateway {
             Terms::Psk | Terms::Leased => None,
             Terms::Ecdsa => Some(Certificates::new(&host)?),
         };
-        let each = format!("resume = \"{}\"\n", options.way.word());
+        let (resumption, word) = match options.resumption() {
+            Resumption::Off => (Resumption::Off, "off"),
+            resumption => (resumption, options.way.word()),
+        };
+        let each = format!("resume = \"{word}\"\n");
         let peers = WARM_UP.max(options.setups);
         let responder = Responder::start_for(&host, peers, terms, &each)?;
         let mut crowd = Crowd::on(terms, &host, Place::ONE_HOST, certificates)?;
-        crowd.resume(options.way.into());
+        crowd.resume(resumption);
         Ok(Self {
             terms,
             responder,
             crowd,
+            resumes: resumption != Resumption::Off,
         })
     }
 
@@ -159,10 +216,10 @@ impl Gateway {
         let full_ms = middle(&run);
         self.crowd.lose(setups)?;
         let (run, resumed_us) = self.turn(setups, |crowd| crowd.run_again(setups, pace))?;
+        let (resumed, wanted) = (run.resumed, usize::from(self.resumes) * setups);
         ensure!(
-            run.resumed == setups,
-            "{} of {setups} sessions were resumed",
-            run.resumed
+            resumed == wanted,
+            "{resumed} and not {wanted} sessions were resumed"
         );
         let resumed_ms = middle(&run);
         self.crowd.leave(setups)?;

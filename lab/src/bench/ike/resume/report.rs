@@ -1,8 +1,8 @@
 //! Measurements and goals.
 
-use super::{Options, Terms, Way};
+use super::{Compared, Options, Terms, Way};
 use crate::bench::{Bound, Goal, Spread};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A measurement, as `strata-lab bench ike --resume --json` prints it.
 #[derive(Clone, Debug, Serialize)]
@@ -43,61 +43,66 @@ pub struct Row {
 }
 
 /// Both turns of a round.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Round {
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Round {
+    /// Processor time of the gateway for a full exchange, in microseconds.
     pub full_us: f64,
+    /// The same for a resumption.
     pub resumed_us: f64,
+    /// Median time until a tunnel is up by a full exchange, in milliseconds.
     pub full_ms: f64,
+    /// The same by resumption.
     pub resumed_ms: f64,
 }
 
 impl Report {
-    pub(super) fn new(options: &Options, own_core: bool) -> Self {
+    pub(super) fn new(options: &Options, compared: Compared) -> Self {
+        let rows = compared
+            .rounds
+            .iter()
+            .filter_map(|(terms, rounds)| Row::new(*terms, rounds));
+        let rows: Vec<_> = rows.collect();
         Self {
             resume: options.way,
             setups: options.setups,
             rounds: options.rounds,
-            rows: Vec::new(),
-            failure: None,
-            goals: Vec::new(),
-            own_core,
+            goals: goals(options.way, &rows),
+            rows,
+            failure: compared.failure,
+            own_core: compared.own_core,
             optimised: !cfg!(debug_assertions),
         }
     }
+}
 
-    /// Adds the row of a kind of proof.
-    pub(super) fn add(&mut self, terms: Terms, rounds: &[Round]) {
+impl Row {
+    fn new(terms: Terms, rounds: &[Round]) -> Option<Self> {
         let cost = |of: &dyn Fn(&Round) -> f64| Spread::of(rounds.iter().map(of));
-        let rows = || {
-            Some(Row {
-                terms,
-                full_us: cost(&|round| round.full_us)?,
-                resumed_us: cost(&|round| round.resumed_us)?,
-                ratio: cost(&|round| round.full_us / round.resumed_us)?,
-                full_ms: cost(&|round| round.full_ms)?,
-                resumed_ms: cost(&|round| round.resumed_ms)?,
-            })
-        };
-        self.rows.extend(rows());
+        Some(Self {
+            terms,
+            full_us: cost(&|round| round.full_us)?,
+            resumed_us: cost(&|round| round.resumed_us)?,
+            ratio: cost(&|round| round.full_us / round.resumed_us)?,
+            full_ms: cost(&|round| round.full_ms)?,
+            resumed_ms: cost(&|round| round.resumed_ms)?,
+        })
     }
+}
 
-    /// Adds the goals.
-    pub(super) fn finished(mut self) -> Self {
-        let [psk, ecdsa] = match self.resume {
-            Way::Skid3 => [2.0, 4.0],
-            Way::Ticket => [1.4, 2.5],
-        };
-        let ratio = |terms| {
-            let row = self.rows.iter().find(|row| row.terms == terms);
-            row.map(|row| row.ratio.median)
-        };
-        let goal = |name, least, terms| Goal::new(name, Bound::AtLeast, least, ratio(terms));
-        self.goals = vec![
-            goal("full over resumed, PSK", psk, Terms::Psk),
-            goal("full over resumed, ECDSA", ecdsa, Terms::Ecdsa),
-        ];
-        self
-    }
+fn goals(way: Way, rows: &[Row]) -> Vec<Goal> {
+    let [psk, ecdsa] = match way {
+        Way::Skid3 => [2.0, 4.0],
+        Way::Ticket => [1.4, 2.5],
+    };
+    let ratio = |terms| {
+        let row = rows.iter().find(|row| row.terms == terms);
+        row.map(|row| row.ratio.median)
+    };
+    let goal = |name, least, terms| Goal::new(name, Bound::AtLeast, least, ratio(terms));
+    vec![
+        goal("full over resumed, PSK", psk, Terms::Psk),
+        goal("full over resumed, ECDSA", ecdsa, Terms::Ecdsa),
+    ]
 }
 
 #[cfg(test)]
@@ -108,23 +113,35 @@ pub(super) mod tests {
     /// Returns a report whose resumptions take 50 µs, and full exchanges this much with a
     /// pre-shared key and four times as much with ECDSA.
     pub(in crate::bench::ike::resume) fn report(way: Way, full_us: f64) -> Report {
-        let options = Options {
-            way,
-            rounds: 3,
-            setups: 100,
-            wrong_key: false,
-        };
-        let mut report = Report::new(&options, true);
-        for (terms, full_us) in [(Terms::Psk, full_us), (Terms::Ecdsa, 4.0 * full_us)] {
+        let rounds = |full_us: f64| {
             let round = |slow: f64| Round {
                 full_us: full_us * slow,
                 resumed_us: 50.0 * slow,
                 full_ms: 2.0,
                 resumed_ms: 1.0,
             };
-            report.add(terms, &[1.0, 7.0, 1.0].map(round));
-        }
-        report.finished()
+            [1.0, 7.0, 1.0].map(round).into()
+        };
+        let rounds = vec![
+            (Terms::Psk, rounds(full_us)),
+            (Terms::Ecdsa, rounds(4.0 * full_us)),
+        ];
+        made(way, rounds, None)
+    }
+
+    fn made(way: Way, rounds: Vec<(Terms, Vec<Round>)>, failure: Option<String>) -> Report {
+        let options = Options {
+            way,
+            rounds: 3,
+            setups: 100,
+            control: None,
+        };
+        let compared = Compared {
+            rounds,
+            failure,
+            own_core: true,
+        };
+        Report::new(&options, compared)
     }
 
     #[test]
@@ -148,10 +165,7 @@ pub(super) mod tests {
 
     #[test]
     fn without_a_round_no_goal_is_reached() {
-        let mut report = report(Way::Skid3, 101.0);
-        report.rows.clear();
-        report.failure = Some("none came up".into());
-        let report = report.finished();
+        let report = made(Way::Skid3, Vec::new(), Some("none came up".into()));
         assert!(!report.is_complete() && report.goals.iter().all(|goal| !goal.reached));
     }
 }
