@@ -511,9 +511,10 @@ fn command(words: &str) -> Result<Output> {
     Ok(command.output()?)
 }
 
+/// What else runs here would be in one turn and not in the other.
 // Works: bench-flood
 // Weakness: 28
-#[lab::test(quiet)]
+#[lab::test(alone)]
 fn a_flood_has_a_control_and_the_json_has_stable_keys() -> Result<()> {
     let (output, report) =
         printed("flood --quick --only public-values,chains,malformed,half-open")?;

@@ -192,9 +192,10 @@ impl Gateway {
             Terms::Psk | Terms::Leased => None,
             Terms::Ecdsa => Some(Certificates::new(&host)?),
         };
-        let (resumption, word) = match options.resumption() {
-            Resumption::Off => (Resumption::Off, "off"),
-            resumption => (resumption, options.way.word()),
+        let resumption = options.resumption();
+        let word = match resumption {
+            Resumption::Off => "off",
+            Resumption::Tickets | Resumption::Skid3 => options.way.word(),
         };
         let each = format!("resume = \"{word}\"\n");
         let peers = WARM_UP.max(options.setups);
