@@ -55,10 +55,9 @@ pub const TABLE: Table = Table {
     setting: "The operations are those of AWS-LC, alone, in nanoseconds of processor time, the \
               median of the rounds; the paper prints no times. A gateway, stratad on a \
               core of its own, serves a crowd of engines on the same host: they set tunnels up in \
-              full with X25519, lose them without a Delete, and resume; each turn as long as the \
-              other, in microseconds of the gateway's processor time for each tunnel, with all that \
-              a tunnel takes beside cryptography: messages, system calls, a child SA, and the SA \
-              that it replaces. Then both are on two hosts, on a wire with a delay and no loss: \
+              full with X25519, lose them without a Delete, and resume, in turns; in microseconds of \
+              the gateway's processor time for each tunnel, with all that a tunnel takes beside \
+              cryptography: messages, system calls, a child SA, and the SA that it replaces. Then both are on two hosts, on a wire with a delay and no loss: \
               from the first message until the initiator can send, in microseconds, the median and \
               the longest, and the messages and octets of a tunnel on the wire, as a packet socket \
               at the gateway saw them, but for those of SAs that are up or were lost. The third \
@@ -67,10 +66,10 @@ pub const TABLE: Table = Table {
               reuses the keys of the session that was lost; here both ways derive new ones.",
     duration: |quick| {
         let turns: Duration = ROUND_TRIPS.iter().map(|trip| *trip * 20).sum();
-        let plan = if quick { PACES[0] } else { PACES[1] };
+        let Pace { rounds, setups, .. } = pace(quick);
         START * (2 * Way::ALL.len() + 2 * ROUND_TRIPS.len()) as u32
             + turns
-            + SET_UP * (plan.rounds as u32 * plan.setups as u32 * 8)
+            + SET_UP * (rounds * setups * 8) as u32
     },
     rests_on: &[Basis::Resumption],
     check: || {
@@ -107,20 +106,23 @@ struct Pace {
     operations: u32,
 }
 
-const PACES: [Pace; 2] = [
-    Pace {
-        rounds: 3,
-        setups: 60,
-        distant: 5,
-        operations: 10,
-    },
-    Pace {
-        rounds: 10,
-        setups: 400,
-        distant: 40,
-        operations: 100,
-    },
-];
+const fn pace(quick: bool) -> Pace {
+    if quick {
+        Pace {
+            rounds: 3,
+            setups: 60,
+            distant: 5,
+            operations: 10,
+        }
+    } else {
+        Pace {
+            rounds: 10,
+            setups: 400,
+            distant: 40,
+            operations: 100,
+        }
+    }
+}
 
 /// All measurements.
 #[derive(Default, Serialize, Deserialize)]
@@ -148,7 +150,7 @@ struct Distance {
 }
 
 fn measure_all(plan: &Plan) -> Raw {
-    let pace = PACES[usize::from(!plan.quick)];
+    let pace = pace(plan.quick);
     let mut measured = Measured::default();
     let mut faults = Vec::new();
     let mut note = |result: Result<()>| faults.extend(result.err().map(|why| format!("{why:#}")));
