@@ -38,7 +38,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Time after which an initiator has given a lost IKE SA up for certain.
 const LONGEST_LOSS: Duration = Duration::from_secs(600);
 
-/// Time after which a packet of a tunnel, or its answer, counts as lost; and number of attempts.
+/// Time after which a packet of a tunnel, or its answer, counts as lost, which is more than the
+/// longest round trip; and number of attempts.
 const ECHO_PATIENCE: Duration = Duration::from_secs(1);
 const ECHO_ATTEMPTS: u16 = 6;
 
