@@ -170,8 +170,8 @@ impl Seen {
         (ports.destination_port == NATT_PORT && is_esp(packet)).then_some(packet)
     }
 
-    /// Returns the IKE message from or to a port of IKE, without the marker that port 4500 needs (RFC
-    /// 3948 section 2.2).
+    /// Returns the IKE message from or to a port of IKE, without the marker that port 4500 needs
+    /// (RFC 3948 section 2.2).
     pub fn ike(&self) -> Option<&[u8]> {
         let (ports, payload) = self.udp()?;
         let ports = [ports.source_port, ports.destination_port];

@@ -116,8 +116,8 @@ impl fmt::Debug for PrivateKey {
     }
 }
 
-/// Reads the private key whose file a value names, and makes a first signature with it. In that of a
-/// process AWS-LC gathers randomness for some 100 ms, for which no peer should have to wait.
+/// Reads the private key whose file a value names, and makes a first signature with it. In that of
+/// a process AWS-LC gathers randomness for some 140 ms, for which no peer should have to wait.
 pub(crate) fn private_key(value: &Value<'_>) -> Option<PrivateKey> {
     let pem = secret(value, LONGEST, MAKE_ONE)?;
     let key = PrivateKey::from_pem(&pem).filter(|key| key.sign(&[]).is_some());

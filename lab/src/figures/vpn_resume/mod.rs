@@ -1,4 +1,5 @@
-//! Section V of the paper on VPN servers: what it takes to resume a session, beside a full exchange.
+//! Section V of the paper on VPN servers: what it takes to resume a session, beside a full
+//! exchange.
 
 mod primitives;
 
