@@ -4,7 +4,7 @@
 //! name of the same length and a signature of their own, because openssl needs some 10 ms for each.
 //! All initiators share one key.
 
-use super::responder;
+use super::responder::{self, Terms};
 use crate::host::Host;
 use crate::openssl::{self, EC, GOOD};
 use anyhow::{Context, Result, ensure};
@@ -49,9 +49,16 @@ impl Signer for Key {
 }
 
 impl Certificates {
-    /// Creates a CA in the folder of a gateway, and the gateway's own certificate and key:
-    /// `ca.pem`, `chain.pem`, `end.key`.
-    pub fn new(host: &Host) -> Result<Self> {
+    /// Creates a CA in the folder of a gateway, and the gateway's own certificate and key, if the
+    /// terms need them: `ca.pem`, `chain.pem`, `end.key`.
+    pub fn for_terms(terms: Terms, host: &Host) -> Result<Option<Self>> {
+        match terms {
+            Terms::Psk | Terms::Leased => Ok(None),
+            Terms::Ecdsa => Self::new(host).map(Some),
+        }
+    }
+
+    fn new(host: &Host) -> Result<Self> {
         openssl::authority(host, EC, CA)?;
         openssl::order(host, &format!("DNS:{}", name(COPIED)), GOOD)?;
         let certificate = first(host, "chain.pem")?.der;

@@ -511,7 +511,7 @@ fn command(words: &str) -> Result<Output> {
     Ok(command.output()?)
 }
 
-/// What else runs here would be in one turn and not in the other.
+/// Load from another test would slow the turn with the flood or its control, and not both.
 // Works: bench-flood
 // Weakness: 28
 #[lab::test(alone)]

@@ -69,10 +69,7 @@ impl Contender {
         let [near, far] = ["near", "far"].map(|end| bed.host(&format!("{name}-{end}")));
         let (near, far) = (near?, far?);
         connect(&near, &far)?;
-        let certificates = match terms {
-            Terms::Psk | Terms::Leased => None,
-            Terms::Ecdsa => Some(Certificates::new(&far)?),
-        };
+        let certificates = Certificates::for_terms(terms, &far)?;
         let gateway = match program {
             Program::Strata => Gateway::Strata(Responder::start_on(&far, peers, terms)?),
             Program::Strongswan => strongswan(&far, terms)?,

@@ -108,10 +108,7 @@ impl Far {
             1,
         )?;
         Place::address(&near, &gateway)?;
-        let certificates = match terms {
-            Terms::Psk | Terms::Leased => None,
-            Terms::Ecdsa => Some(Certificates::new(&gateway)?),
-        };
+        let certificates = Certificates::for_terms(terms, &gateway)?;
         // A peer that may resume by SKID3 may by ticket as well.
         let each = "resume = \"skid3\"\n";
         let responder = Responder::start_for(&gateway, setups, terms, each)?;

@@ -188,10 +188,7 @@ struct Gateway {
 impl Gateway {
     fn start(bed: &Testbed, terms: Terms, options: &Options) -> Result<Self> {
         let host: Host = bed.host(&format!("{terms:?}").to_lowercase())?;
-        let certificates = match terms {
-            Terms::Psk | Terms::Leased => None,
-            Terms::Ecdsa => Some(Certificates::new(&host)?),
-        };
+        let certificates = Certificates::for_terms(terms, &host)?;
         let resumption = options.resumption();
         let word = match resumption {
             Resumption::Off => "off",
