@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Limits of the sessions that peers may resume. Both count from the last full exchange.
+/// Limits of the sessions that peers may resume. All of them count from the last full exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sessions {
     /// `clocked`: longest time since, 60 s to 30 days. Default 8 h.
@@ -11,6 +11,8 @@ pub struct Sessions {
     /// `established`: longest time for which tunnels were up since, 60 s to 30 days. Default no
     /// limit.
     pub established: Option<Duration>,
+    /// `data`: most octets of packets that tunnels carried since, 1 MiB to 1 TiB. Default no limit.
+    pub data: Option<u64>,
     /// `file`: the file that keeps sessions if the daemon is killed. Default none: they end with
     /// it.
     pub file: Option<PathBuf>,
@@ -24,6 +26,7 @@ impl Default for Sessions {
         Self {
             clocked: Duration::from_secs(8 * 3600),
             established: None,
+            data: None,
             file: None,
             crash_tokens: true,
         }

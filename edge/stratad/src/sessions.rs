@@ -153,6 +153,7 @@ impl Sessions {
                 identity: identity.to_string(),
                 age_seconds: now.0.saturating_sub(usage.since.0),
                 established_seconds: usage.established.as_secs(),
+                carried_octets: usage.data,
                 left_seconds: strategy.left(&usage, ends, now).as_secs(),
             }
         };

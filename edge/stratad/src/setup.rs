@@ -145,6 +145,7 @@ pub const fn strategy(config: &Config) -> Strategy {
     Strategy {
         clocked: config.sessions.clocked,
         established: config.sessions.established,
+        data: config.sessions.data,
     }
 }
 

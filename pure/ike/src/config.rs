@@ -66,6 +66,7 @@ impl Config {
     pub const SESSIONS: Strategy = Strategy {
         clocked: Duration::from_secs(8 * 3600),
         established: None,
+        data: None,
     };
 
     /// Creates a configuration with the usual ports, timers and limits.

@@ -6,11 +6,13 @@
 //! has proved its identity, and what has been used of that proof so far. The IKE SA that resumes a
 //! session inherits this use.
 //!
-//! Where use counts, an entry has that of the next [`CHECKPOINT`] in advance, and a checkpoint
-//! renews it in time: a gateway that is killed loses its accounts, and its entries have enough.
+//! A gateway that is killed loses its accounts, so entries are charged in advance. Where time counts,
+//! an entry has that of the next [`CHECKPOINT`], and a checkpoint renews it. Where data count, it has
+//! a part of the limit ([`PART`]), and more as soon as half of that is used. The caller meters what
+//! child SAs carry (`Engine::meter`).
 
 use crypto::{Prf, Rng, UnixTime};
-use model::{Deadline, Group, Identity, IkeSaId, Instant, PeerId};
+use model::{ChildSaId, Deadline, Group, Identity, IkeSaId, Instant, PeerId};
 use resumption::{
     Entry, Fingerprint, Handle, Kept, Keys, Operation, Proof, Reference, ReferenceKey, Strategy,
     Usage, Way,
@@ -22,6 +24,9 @@ use std::time::Duration;
 /// Time between two checkpoints.
 const CHECKPOINT: Duration = Duration::from_secs(600);
 
+/// Part of a limit of data that is charged in advance: so many writes to the store use it up.
+const PART: u64 = 16;
+
 /// Tickets, accounts, and requests to the store.
 pub(crate) struct Tickets {
     key: ReferenceKey,
@@ -30,7 +35,7 @@ pub(crate) struct Tickets {
     accounts: BTreeMap<IkeSaId, Account>,
     /// The IKE SAs of entries, as long as they are up.
     of_handles: BTreeMap<Handle, IkeSaId>,
-    /// Time of the next checkpoint, if use counts.
+    /// Time of the next checkpoint, if time counts.
     checkpoint_at: Option<Instant>,
     operations: VecDeque<Operation>,
 }
@@ -62,16 +67,57 @@ pub(crate) struct Account {
     /// Use before this IKE SA.
     pub(crate) before: Usage,
     pub(crate) since: Instant,
+    pub(crate) carried: Carried,
     /// Latest end of an entry: that of the certificate, or of the authentication.
     pub(crate) ends: Option<UnixTime>,
     /// The entry in the store, and the way for which it is good, if the peer has a ticket.
     pub(crate) issued: Option<(Way, Handle)>,
 }
 
+/// Octets that the child SAs of an IKE SA have carried.
+#[derive(Clone, Default)]
+pub(crate) struct Carried {
+    octets: u64,
+    /// Those of each child SA when they were last counted.
+    counted: BTreeMap<ChildSaId, u64>,
+    /// Use of data that the entry in the store has.
+    charged: u64,
+}
+
+impl Carried {
+    /// Counts what each child SA has carried since it was installed. Child SAs that are left out
+    /// are gone.
+    fn count(&mut self, children: impl IntoIterator<Item = (ChildSaId, u64)>) {
+        let before = std::mem::take(&mut self.counted);
+        for (child, octets) in children {
+            let known = before.get(&child).copied().unwrap_or_default();
+            let more = octets.saturating_sub(known);
+            self.octets = self.octets.saturating_add(more);
+            self.counted.insert(child, octets);
+        }
+    }
+}
+
 impl Account {
     fn usage(&self, now: Instant) -> Usage {
-        self.before.and(now - self.since)
+        self.before.and(now - self.since, self.carried.octets)
     }
+
+    /// Returns the use to write into the store, with what is charged in advance.
+    fn charge(&mut self, strategy: &Strategy, now: Instant) -> Usage {
+        let time = match strategy.counts_time() {
+            true => CHECKPOINT,
+            false => Duration::ZERO,
+        };
+        let usage = self.usage(now).and(time, advance(strategy));
+        self.carried.charged = usage.data;
+        usage
+    }
+}
+
+/// Returns the data to charge in advance.
+fn advance(strategy: &Strategy) -> u64 {
+    strategy.data.map_or(0, |most| most.div_ceil(PART))
 }
 
 /// What a ticket resumes, and for how long.
@@ -134,6 +180,7 @@ impl Tickets {
             let account = Account {
                 before: original.usage(now),
                 since: now,
+                carried: Carried::default(),
                 issued: None,
                 ..original.clone()
             };
@@ -175,10 +222,7 @@ impl Tickets {
         }
         let handle = Handle::draw(rng);
         let other = account.issued.replace((keys.way, handle));
-        let in_advance = match strategy.counts_use() {
-            true => CHECKPOINT,
-            false => Duration::ZERO,
-        };
+        let usage = account.charge(strategy, now);
         let entry = Entry {
             identity: account.identity.clone(),
             proof: account.proof,
@@ -186,7 +230,7 @@ impl Tickets {
             group: account.group,
             credential,
             keys,
-            usage: usage.and(in_advance),
+            usage,
             ends,
         };
         let reference = self.key.issue(&handle);
@@ -194,7 +238,7 @@ impl Tickets {
             self.remove(other);
         }
         self.of_handles.insert(handle, sa);
-        if strategy.counts_use() {
+        if strategy.counts_time() {
             self.checkpoint_at.get_or_insert(now + CHECKPOINT);
         }
         self.submit(Operation::Add(Box::new(Kept { handle, entry })));
@@ -220,14 +264,13 @@ impl Tickets {
     }
 
     /// Charges all entries in advance, if that is due.
-    pub(crate) fn checkpoint(&mut self, now: Instant) {
+    pub(crate) fn checkpoint(&mut self, strategy: &Strategy, now: Instant) {
         if self.checkpoint_at.take_if(|at| *at <= now).is_none() {
             return;
         }
-        let charges = self.accounts.values().filter_map(|account| {
-            let usage = account.usage(now).and(CHECKPOINT);
+        let charges = self.accounts.values_mut().filter_map(|account| {
             let (_, handle) = account.issued?;
-            Some((handle, usage))
+            Some((handle, account.charge(strategy, now)))
         });
         let charges: Vec<_> = charges.collect();
         if !charges.is_empty() {
@@ -236,9 +279,40 @@ impl Tickets {
         }
     }
 
-    /// Adopts another strategy: if use counts from now on, that of IKE SAs that are up is charged.
+    /// Returns the IKE SAs that have an account.
+    pub(crate) fn accounted(&self) -> impl Iterator<Item = IkeSaId> {
+        self.accounts.keys().copied()
+    }
+
+    /// Counts what the child SAs of an IKE SA have carried since they were installed, and charges
+    /// its entry if that is due.
+    pub(crate) fn meter(
+        &mut self,
+        sa: IkeSaId,
+        children: impl IntoIterator<Item = (ChildSaId, u64)>,
+        strategy: &Strategy,
+        now: Instant,
+    ) {
+        let Some(account) = self.accounts.get_mut(&sa) else {
+            return;
+        };
+        account.carried.count(children);
+        let Some((_, handle)) = account.issued.filter(|_| strategy.data.is_some()) else {
+            return;
+        };
+        let least = account
+            .usage(now)
+            .data
+            .saturating_add(advance(strategy) / 2);
+        if account.carried.charged < least {
+            let charge = (handle, account.charge(strategy, now));
+            self.submit(Operation::Charge(vec![charge]));
+        }
+    }
+
+    /// Adopts another strategy: if time counts from now on, that of IKE SAs that are up is charged.
     pub(crate) fn adopt(&mut self, strategy: &Strategy, now: Instant) {
-        match strategy.counts_use() {
+        match strategy.counts_time() {
             true => drop(self.checkpoint_at.get_or_insert(now)),
             false => self.checkpoint_at = None,
         }

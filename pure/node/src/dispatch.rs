@@ -111,6 +111,7 @@ impl Node {
             IkeCommand::Doubt(sa) => ike.doubt(sa, now),
             IkeCommand::NoteInbound(sa, at) => ike.note_inbound(sa, at),
             IkeCommand::NoteNewest(sa, stray) => ike.note_newest(sa, stray),
+            IkeCommand::Meter(sa, children) => ike.meter(sa, children, now),
             // A slot may be gone from the configuration.
             IkeCommand::OpenSlot { peer, slot } => drop(ike.open_child(peer, &slot, now)),
             IkeCommand::ReleaseSlot { peer, slot } => drop(ike.release_child(peer, &slot, now)),
@@ -401,7 +402,7 @@ impl Node {
             retired: false,
             status,
         };
-        self.own.tunnels.insert(id, child, now);
+        self.turn(now, |own, turn| own.tunnels.insert(id, child, turn));
         self.path_mtus(now, |path_mtus, sas, turn| {
             path_mtus.measure(id, None, sas, turn);
         });
@@ -419,6 +420,7 @@ impl Node {
             self.prefer(new);
         }
         let before = self.own.tunnels.end_succession(id);
+        self.turn(now, |own, turn| own.tunnels.settle_meter(id, turn));
         self.plane.apply(Command::Remove(id));
         let replaced = self.own.tunnels.is_replaced(id);
         let why = if replaced { Ending::Rekeyed } else { why };
@@ -559,6 +561,7 @@ impl Node {
             mobile_ip.reserve(&self.ike);
         }
         self.drain(now);
+        self.turn(now, |own, turn| own.tunnels.begin_meter(turn));
         self.turn(now, |own, turn| {
             own.licensing.limit_all(&own.tunnels, turn);
         });

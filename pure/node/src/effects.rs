@@ -41,6 +41,8 @@ pub(crate) enum IkeCommand {
     Doubt(IkeSaId),
     NoteInbound(IkeSaId, Instant),
     NoteNewest(IkeSaId, Option<Stray>),
+    /// Counts what child SAs have carried since they were installed, in octets.
+    Meter(IkeSaId, Vec<(ChildSaId, u64)>),
     /// Retransmits at once what waits for an answer.
     Hasten,
     OpenSlot {

@@ -1,9 +1,9 @@
 //! An entry: what is cached of an IKE SA.
 //!
 //! ```text
-//! version (1) = 1 | kind of proof (1) | suite (1) | PRF (1) | group (1)
+//! version (1) = 2 | kind of proof (1) | suite (1) | PRF (1) | group (1)
 //! | additional key exchanges, PPK and way (1) | last full authentication (4) | end (4)
-//! | seconds established (4) | credential (8) | secret (length of the PRF's output)
+//! | seconds established (4) | octets carried (8) | credential (8) | secret (length of the PRF's output)
 //! ```
 //!
 //! Times are seconds since 1970. The identity, and the certificates that proved it, are beside:
@@ -25,10 +25,10 @@ use wire::ike::Identification;
 /// computes 5 MB for 50,000 records of 100 octets.
 pub const MOST_OCTETS: usize = 100;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Octets before the secret.
-const FIXED: usize = 26;
+const FIXED: usize = 34;
 
 /// Most certificates of a chain.
 const MOST_CERTIFICATES: usize = 10;
@@ -142,6 +142,7 @@ impl Entry {
         octets.extend(seconds(self.usage.since.0).to_be_bytes());
         octets.extend(seconds(self.ends.0).to_be_bytes());
         octets.extend(seconds(self.usage.established.as_secs()).to_be_bytes());
+        octets.extend(self.usage.data.to_be_bytes());
         octets.extend(self.credential);
         octets.extend(keys.secret.expose());
         Secret::new(octets)
@@ -155,6 +156,7 @@ impl Entry {
     ) -> Result<Self, Unreadable> {
         let (fixed, secret) = octets.split_at_checked(FIXED).ok_or(Unreadable)?;
         let (fixed, credential) = fixed.split_last_chunk().ok_or(Unreadable)?;
+        let (fixed, data) = fixed.split_last_chunk().ok_or(Unreadable)?;
         let [VERSION, proof, suite, prf, group, further, numbers @ ..] = fixed else {
             return Err(Unreadable);
         };
@@ -193,6 +195,7 @@ impl Entry {
             usage: Usage {
                 since: UnixTime(word(0)?.into()),
                 established: Duration::from_secs(word(8)?.into()),
+                data: u64::from_be_bytes(*data),
             },
             ends: UnixTime(word(4)?.into()),
         })
@@ -268,7 +271,7 @@ mod tests {
                 ppk: true,
                 secret: Secret::new(vec![9; 32]),
             },
-            usage: Usage::new(UnixTime(1_796_000_000)).and(Duration::from_secs(7200)),
+            usage: Usage::new(UnixTime(1_796_000_000)).and(Duration::from_secs(7200), 20_000_000),
             ends: UnixTime(1_796_028_800),
         }
     }
@@ -283,7 +286,7 @@ mod tests {
     #[test]
     fn an_entry_is_read_as_it_was_written_and_as_short_as_the_paper_says() {
         let octets = entry().encode();
-        assert_eq!(octets.len(), 58);
+        assert_eq!(octets.len(), 66);
         assert!(octets.len() <= MOST_OCTETS);
         assert_eq!(decode(octets.expose()), Ok(entry()));
     }
@@ -323,7 +326,7 @@ mod tests {
         for len in 0..octets.len() {
             assert_eq!(decode(&octets[..len]), Err(Unreadable), "{len} octets");
         }
-        for (place, value) in [(0, 2), (1, 3), (2, 200), (3, 1), (4, 5), (5, 0x08)] {
+        for (place, value) in [(0, 1), (1, 3), (2, 200), (3, 1), (4, 5), (5, 0x08)] {
             let mut changed = octets.to_vec();
             changed[place] = value;
             assert_eq!(decode(&changed), Err(Unreadable), "octet {place}");

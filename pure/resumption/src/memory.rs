@@ -196,7 +196,7 @@ mod tests {
     fn a_charge_replaces_the_usage_and_brings_nothing_back() {
         let mut store = Memory::new(2);
         add(&mut store, 1, "a.example", 3000);
-        let usage = Usage::new(UnixTime(900)).and(Duration::from_secs(60));
+        let usage = Usage::new(UnixTime(900)).and(Duration::from_secs(60), 9);
         store.submit(Operation::Charge(vec![(handle(1), usage)]), NOW);
         assert_eq!(read(&mut store, 1, NOW).unwrap().usage, usage);
         assert!(take(&mut store, 1, NOW));

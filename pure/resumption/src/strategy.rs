@@ -2,8 +2,9 @@
 //! together.
 //!
 //! With a *clocked* lifetime, an entry ends a time after the last full key exchange. With an
-//! *established* lifetime, only the time counts for which an IKE SA was up. That does not end by
-//! itself, so the clock always limits an entry as well.
+//! *established* lifetime, only the time counts for which an IKE SA was up; with a *data* lifetime,
+//! the octets of the datagrams that its child SAs carried. Neither ends by itself, so the clock
+//! always limits an entry as well.
 
 use crypto::UnixTime;
 use std::time::Duration;
@@ -15,6 +16,8 @@ pub struct Usage {
     pub since: UnixTime,
     /// Time for which an IKE SA has been up since, in whole seconds.
     pub established: Duration,
+    /// Octets of the datagrams that child SAs have carried since, in both directions.
+    pub data: u64,
 }
 
 impl Usage {
@@ -23,14 +26,16 @@ impl Usage {
         Self {
             since,
             established: Duration::ZERO,
+            data: 0,
         }
     }
 
-    /// Returns the usage after another stretch.
-    pub const fn and(self, established: Duration) -> Self {
+    /// Returns the usage after another stretch, with the octets that were carried in it.
+    pub const fn and(self, established: Duration, data: u64) -> Self {
         Self {
             since: self.since,
             established: self.established.saturating_add(established),
+            data: self.data.saturating_add(data),
         }
     }
 }
@@ -42,6 +47,8 @@ pub struct Strategy {
     pub clocked: Duration,
     /// Longest time for which IKE SAs have been up since.
     pub established: Option<Duration>,
+    /// Most octets that child SAs have carried since.
+    pub data: Option<u64>,
 }
 
 /// The reason why an entry cannot be used any more.
@@ -53,6 +60,9 @@ pub enum Spent {
     /// IKE SAs have been up for too long since.
     #[error("IKE SAs have been up for too long since the last full authentication")]
     Established,
+    /// Child SAs have carried too much since.
+    #[error("tunnels have carried too much since the last full authentication")]
+    Data,
     /// The last full authentication is in the future: the clock went back.
     #[error("the clock went back behind the last full authentication")]
     ClockWentBack,
@@ -72,6 +82,9 @@ impl Strategy {
         {
             return Err(Spent::Established);
         }
+        if self.data.is_some_and(|most| usage.data >= most) {
+            return Err(Spent::Data);
+        }
         Ok(())
     }
 
@@ -85,8 +98,8 @@ impl Strategy {
         }
     }
 
-    /// Returns true if an entry is limited by its use.
-    pub const fn counts_use(&self) -> bool {
+    /// Returns true if the time counts for which IKE SAs are up.
+    pub const fn counts_time(&self) -> bool {
         self.established.is_some()
     }
 
@@ -104,6 +117,7 @@ mod tests {
     const ALL: Strategy = Strategy {
         clocked: HOUR.saturating_mul(8),
         established: Some(HOUR.saturating_mul(2)),
+        data: Some(50_000_000),
     };
 
     /// The paper's example: "a connection could initially last two hours, disconnect, and resume
@@ -114,7 +128,7 @@ mod tests {
             established: None,
             ..ALL
         };
-        let usage = Usage::new(UnixTime(1000)).and(HOUR * 2);
+        let usage = Usage::new(UnixTime(1000)).and(HOUR * 2, 0);
         let after = |hours: u64| clocked.admits(&usage, UnixTime(1000 + 3600 * hours));
         assert_eq!([after(5), after(9)], [Ok(()), Err(Spent::Clocked)]);
         assert_eq!(clocked.end(&usage), UnixTime(1000 + 8 * 3600));
@@ -122,16 +136,31 @@ mod tests {
 
     #[test]
     fn an_established_lifetime_counts_only_the_time_that_a_session_was_up() {
-        let admits = |up| ALL.admits(&Usage::new(UnixTime(0)).and(up), UnixTime(7 * 3600));
+        let admits = |up| ALL.admits(&Usage::new(UnixTime(0)).and(up, 0), UnixTime(7 * 3600));
         assert_eq!(admits(HOUR), Ok(()));
         assert_eq!(admits(HOUR * 2), Err(Spent::Established));
     }
 
+    /// The paper's example: "a data lifetime of 50 MBytes".
+    #[test]
+    fn a_data_lifetime_counts_only_what_was_carried() {
+        let admits = |data| {
+            let usage = Usage::new(UnixTime(0)).and(HOUR, data);
+            ALL.admits(&usage, UnixTime(7 * 3600))
+        };
+        assert_eq!(admits(49_999_999), Ok(()));
+        assert_eq!(admits(50_000_000), Err(Spent::Data));
+        let without = Strategy { data: None, ..ALL };
+        let usage = Usage::new(UnixTime(0)).and(HOUR, u64::MAX);
+        assert_eq!(without.admits(&usage, UnixTime(0)), Ok(()));
+    }
+
     #[test]
     fn stretches_add_up_and_never_start_again() {
-        let usage = Usage::new(UnixTime(5)).and(HOUR).and(HOUR);
-        assert_eq!(usage.established, HOUR * 2);
-        assert_eq!(usage.and(Duration::MAX).established, Duration::MAX);
+        let usage = Usage::new(UnixTime(5)).and(HOUR, 7).and(HOUR, 8);
+        assert_eq!((usage.established, usage.data), (HOUR * 2, 15));
+        let most = usage.and(Duration::MAX, u64::MAX);
+        assert_eq!((most.established, most.data), (Duration::MAX, u64::MAX));
     }
 
     #[test]
@@ -143,7 +172,7 @@ mod tests {
         assert_eq!([left(100, 40), left(100, 100), left(100, 101)], [60, 0, 0]);
         let most = 8 * 3600;
         assert_eq!([left(most + 9, 0), left(most + 9, most)], [most, 0]);
-        let spent = Usage::new(UnixTime(0)).and(HOUR * 2);
+        let spent = Usage::new(UnixTime(0)).and(HOUR * 2, 0);
         assert_eq!(
             ALL.left(&spent, UnixTime(100), UnixTime(40)),
             Duration::ZERO

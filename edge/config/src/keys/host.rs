@@ -1,6 +1,6 @@
 //! The keys of the tables about this host: identity, tunnel device, sockets, files and pools.
 
-use super::show::{certificate, file, list, or, revocation_list, text, word};
+use super::show::{certificate, file, list, or, revocation_list, size, text, word};
 use super::{DAY, Effect, Key, Read, SECOND, Shown, own, put, time};
 use crate::config::socket;
 use crate::reader::Value;
@@ -307,6 +307,17 @@ pub(crate) const SESSIONS: &[Key<Sessions>] = &[
             )
         }),
         show: |sessions| or("no limit", sessions.established.map(time)),
+    },
+    Key {
+        name: "data",
+        about: "the same for the octets of all packets that its tunnels carried since; default: no \
+            limit",
+        example: r#""50MiB""#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, sessions| {
+            put(&mut sessions.data, value.size(1 << 20..=1 << 40).map(Some))
+        }),
+        show: |sessions| or("no limit", sessions.data.map(size)),
     },
     Key {
         name: "file",

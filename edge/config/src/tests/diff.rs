@@ -124,6 +124,7 @@ file = "/var/lib/other/strata.redb"
 [sessions]
 clocked = "3h"
 established = "90m"
+data = "50MiB"
 file = "/var/lib/other/sessions.redb"
 crash_tokens = false
 [licensed.fc]
@@ -476,6 +477,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ),
         ("sessions.clocked", "\"3h\"", "\"4h\"", Applied),
         ("sessions.established", "90m", "80m", Applied),
+        ("sessions.data", "50MiB", "20MiB", Applied),
         (
             "sessions.file",
             "/var/lib/other/sessions",

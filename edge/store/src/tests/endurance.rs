@@ -90,7 +90,7 @@ fn draw(rng: &mut Rng, number: u64, now: UnixTime) -> Operation {
         10..100 => Operation::Remove(name(rng)),
         100..250 => {
             let used = Duration::from_secs(u64::from(rng.u32() % 600));
-            let charge = |rng: &mut Rng| (name(rng), Usage::new(NOW).and(used));
+            let charge = |rng: &mut Rng| (name(rng), Usage::new(NOW).and(used, used.as_secs()));
             Operation::Charge((0..3).map(|_| charge(rng)).collect())
         }
         250..450 => Operation::Take(id, name(rng)),

@@ -116,7 +116,7 @@ fn ended_entries_go_and_without_room_the_one_that_ends_first() {
 fn a_charge_is_kept_and_brings_nothing_back() {
     let folder = Folder::new("charge");
     let mut sessions = folder.open_sessions(9).unwrap();
-    let usage = Usage::new(NOW).and(Duration::from_secs(60));
+    let usage = Usage::new(NOW).and(Duration::from_secs(60), 9);
     let charge = Operation::Charge(vec![(handle(1), usage)]);
     let operations = [add(1, "a.example", 100), charge.clone()];
     sessions.perform(&operations, NOW).unwrap();

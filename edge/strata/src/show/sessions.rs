@@ -1,6 +1,6 @@
 //! `strata sessions`: a line per session.
 
-use crate::text::{Paint, clean, span};
+use crate::text::{Paint, clean, octets, span};
 use control::{Session, Sessions};
 use std::fmt::Write;
 
@@ -16,11 +16,16 @@ pub fn show(sessions: &Sessions, paint: Paint) -> String {
             identity,
             age_seconds,
             established_seconds,
+            carried_octets,
             left_seconds,
         } = session;
+        let carried = match carried_octets {
+            0 => String::new(),
+            carried => format!("{} carried, ", octets(*carried)),
+        };
         let _ = writeln!(
             text,
-            "{}  {}  authenticated {} ago, up for {}, good for {}",
+            "{}  {}  authenticated {} ago, up for {}, {carried}good for {}",
             paint.bold(&clean(identity)),
             clean(name),
             span(*age_seconds),
@@ -43,15 +48,26 @@ mod tests {
             identity: "alice\x1b@example.net".to_owned(),
             age_seconds: 7200,
             established_seconds: 660,
+            carried_octets: 0,
             left_seconds: 21_600,
         };
-        let sessions = Sessions {
-            sessions: vec![session],
+        let metered = Session {
+            carried_octets: 20_000_000,
+            ..session.clone()
+        };
+        let of = |session| {
+            show(
+                &Sessions {
+                    sessions: vec![session],
+                },
+                PLAIN,
+            )
         };
         assert_eq!(
-            show(&sessions, PLAIN),
+            of(session),
             "alice\\u{1b}@example.net  c0de0005  authenticated 2 h ago, up for 11 min, good for 6 h\n"
         );
+        assert!(of(metered).ends_with("up for 11 min, 19.1 MiB carried, good for 6 h\n"));
         assert_eq!(
             show(&Sessions::default(), PLAIN),
             "no session can be resumed\n"

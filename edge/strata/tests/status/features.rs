@@ -59,6 +59,7 @@ pub const FEATURES: &[Feature] = &[
             "peer.resume",
             "sessions.clocked",
             "sessions.established",
+            "sessions.data",
             "sessions.file",
         ],
         verbs: &["sessions"],

@@ -5,6 +5,7 @@ use lab::daemon::Daemon;
 use lab::pair::{self, DEADLINE, Pair, Tunnel};
 use lab::plain;
 use lab::wiretap::{Seen, Wiretap};
+use serde_json::Value;
 use wire::ike::{ExchangeType, Header};
 
 const TICKET: &str = "resume = \"ticket\"";
@@ -188,6 +189,34 @@ fn a_tunnel_that_was_closed_takes_a_full_exchange() -> Result<()> {
         exchanges.first() == Some(&ExchangeType::IKE_SA_INIT),
         "{exchanges:?}"
     );
+    Ok(())
+}
+
+/// A session ends with what its tunnel may carry. With room for more, it is resumed.
+// Works: resume
+// Refuses: resume
+#[lab::test]
+fn a_tunnel_that_has_carried_what_it_may_takes_a_full_exchange() -> Result<()> {
+    for (limit, is_resumed) in [("1MiB", false), ("1GiB", true)] {
+        let pair = Pair::new("resume")?;
+        let [mobile, gateway] = plain::configs(TICKET, TICKET);
+        let gateway = format!("{gateway}\n[sessions]\ndata = \"{limit}\"\n");
+        let tunnel = start_with(&pair, &[mobile, gateway])?;
+        plain::carry(&pair)?;
+        let counted = |answer: &Value| {
+            let sessions = answer["sessions"]["sessions"].as_array();
+            sessions.is_some_and(|sessions| match sessions.first() {
+                None => !is_resumed,
+                Some(one) => is_resumed && one["carried_octets"].as_u64() > Some(2_000_000),
+            })
+        };
+        tunnel.gateway.wait_until("sessions", DEADLINE, counted)?;
+        let exchanges = lose_and_return(&pair, &tunnel.mobile)?;
+        ensure!(
+            has_resumed(&exchanges) == is_resumed,
+            "{limit}: {exchanges:?}"
+        );
+    }
     Ok(())
 }
 

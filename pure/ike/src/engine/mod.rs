@@ -375,7 +375,7 @@ impl Engine {
         while let Some(id) = self.deadlines.pop_due(now) {
             self.with_sa(id, now, |sa, ctx| sa.handle_timeout(ctx));
         }
-        self.tickets.checkpoint(now);
+        self.tickets.checkpoint(&self.config.resumption, now);
         self.replace_lost(now);
         self.reauthenticate_due(now);
         self.fall_back(now);

@@ -4,7 +4,7 @@
 use super::Engine;
 use crate::event::Event;
 use crate::sa::turn::NotResumed;
-use model::{IkeSaId, Instant, PeerId};
+use model::{ChildSaId, IkeSaId, Instant, PeerId};
 use resumption::{Handle, Operation, OperationId, Outcome, ReferenceKey, Usage};
 
 /// Commands.
@@ -23,6 +23,25 @@ impl Engine {
             self.tickets.forget(peer);
             self.tickets.revoke(known.map(|peer| &peer.identity));
         }
+    }
+
+    /// Returns the IKE SAs whose traffic has to be metered, because the use of sessions is limited
+    /// by it.
+    pub fn metered(&self) -> impl Iterator<Item = IkeSaId> {
+        let counts = self.config.resumption.data.is_some();
+        self.tickets.accounted().filter(move |_| counts)
+    }
+
+    /// Takes the octets that each child SA of an IKE SA has carried since it was installed. Call it
+    /// from time to time, and before one of them is removed.
+    pub fn meter(
+        &mut self,
+        sa: IkeSaId,
+        children: impl IntoIterator<Item = (ChildSaId, u64)>,
+        now: Instant,
+    ) {
+        self.tickets
+            .meter(sa, children, &self.config.resumption, now);
     }
 
     /// Returns the use of a session's last full exchange so far, if its IKE SA is up.

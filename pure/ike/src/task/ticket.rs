@@ -9,7 +9,7 @@ use crate::sa::turn::{Context, Turn};
 use crate::session::Session;
 use crate::session::task::{Answer, Task, Then};
 use crate::signature;
-use crate::tickets::{Account, Held, Terms};
+use crate::tickets::{Account, Carried, Held, Terms};
 use crypto::UnixTime;
 use model::Group;
 use resumption::Usage;
@@ -67,6 +67,7 @@ pub(crate) fn open(
         group,
         before,
         since: turn.ctx.now,
+        carried: Carried::default(),
         ends: repeated.into_iter().chain(certified).min(),
         issued: None,
     };

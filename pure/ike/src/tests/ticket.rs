@@ -513,6 +513,47 @@ fn of_a_gateway_that_was_killed_each_stretch_up_to_a_checkpoint_counts() {
     assert!(is_resumed_after(1300, 1801) && !is_resumed_after(1300, 1800));
 }
 
+/// Tells the right end what a child SA has carried since it was installed.
+fn carry(pair: &mut Pair, octets: u64) {
+    pair.with(Side::Right, |engine, now| {
+        let sa = engine.metered().next().unwrap();
+        let child = engine.children(sa)[0];
+        engine.meter(sa, [(child, octets)], now);
+    });
+}
+
+#[test]
+fn a_data_lifetime_counts_what_child_sas_carry_along_the_chain() {
+    let (left, mut right) = ends();
+    right.resumption.data = Some(1600);
+    let mut pair = connected_as((left, right));
+    carry(&mut pair, 700);
+    carry(&mut pair, 900);
+    assert!(is_resumed_at(&mut pair, TODAY));
+    // A sixteenth of the limit is charged in advance.
+    assert_eq!(pair.right.entries()[0].usage.data, 1000);
+    carry(&mut pair, 700);
+    assert!(!is_resumed_at(&mut pair, TODAY));
+    assert_eq!(pair.right.entries()[0].usage.data, 100);
+}
+
+/// A gateway that is killed has no account left, only its store.
+#[test]
+fn of_a_gateway_that_was_killed_what_was_charged_in_advance_counts() {
+    let is_resumed_after = |octets: u64| {
+        let (left, mut right) = ends();
+        right.resumption.data = Some(1600);
+        let mut pair = connected_as((left, right.clone()));
+        carry(&mut pair, octets);
+        let mut fresh = Host::seeded(right, 1, 2);
+        fresh.engine.set_wall_clock(TODAY);
+        fresh.store = pair.right.store.take();
+        pair.restart(Side::Right, fresh);
+        is_resumed_at(&mut pair, TODAY)
+    };
+    assert!(is_resumed_after(1499) && !is_resumed_after(1500));
+}
+
 /// RFC 5723 section 6.2: the lifetime of a ticket is at most the re-authentication time.
 #[test]
 fn an_authentication_that_is_to_be_repeated_is_not_stretched_by_resuming() {

@@ -15,6 +15,7 @@ mod inject;
 mod invariants;
 mod ledger;
 mod level;
+mod meter;
 mod migration;
 mod mobile_ip;
 mod mode;

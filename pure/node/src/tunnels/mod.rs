@@ -6,6 +6,7 @@ pub(crate) mod desired;
 pub(crate) mod initiations;
 mod keys;
 pub(crate) mod level;
+mod meter;
 pub(crate) mod moving;
 pub(crate) mod outside;
 pub(crate) mod rivals;
@@ -24,6 +25,7 @@ use ike::is_slot;
 use initiations::Initiations;
 use keys::KeyReports;
 use level::{Levels, NoLevel};
+use meter::Meter;
 use model::{
     ChildSa, ChildSaId, Deadline, IkeSaId, Instant, LevelChoice, Mode, Path, PeerId, Signal,
 };
@@ -47,6 +49,7 @@ pub(crate) struct Tunnels {
     cover: Cover,
     levels: Levels,
     silences: Silences,
+    meter: Meter,
     initiations: Initiations,
     rivals: Rivals,
     /// Settings that peers assign to us, by IKE SA, with the peers.
@@ -82,6 +85,7 @@ impl Tunnels {
             cover: Cover::default(),
             levels: Levels::default(),
             silences: Silences::default(),
+            meter: Meter::default(),
             initiations: Initiations::default(),
             rivals: Rivals::default(),
             assigned: BTreeMap::new(),
@@ -372,8 +376,9 @@ impl Tunnels {
     }
 
     /// Adds a child SA that is installed.
-    pub fn insert(&mut self, id: ChildSaId, child: Child, now: Instant) {
-        self.cover.begin(child.peer, now);
+    pub fn insert(&mut self, id: ChildSaId, child: Child, turn: &Turn<'_>) {
+        self.cover.begin(child.peer, turn.now);
+        self.meter.begin(turn);
         self.children.insert(id, child);
     }
 
@@ -617,6 +622,18 @@ impl Tunnels {
         }
     }
 
+    // Traffic of sessions that may be resumed.
+
+    /// Begins to meter what tunnels carry, if a reload asks for it.
+    pub fn begin_meter(&mut self, turn: &Turn<'_>) {
+        self.meter.begin(turn);
+    }
+
+    /// Counts what a child SA has carried, before it is removed.
+    pub fn settle_meter(&self, child: ChildSaId, turn: &mut Turn<'_>) {
+        self.meter.settle(child, &self.children, turn);
+    }
+
     // Protection, cover and keys.
 
     /// Chooses among the agreed levels. `agreed` tells for each composite SA of the peer whether
@@ -666,6 +683,7 @@ impl Tunnels {
         self.moving.handle_timeout(turn.now);
         self.moving.look_up(turn);
         self.cover.handle_timeout(turn.now);
+        self.meter.handle_timeout(&self.children, turn);
     }
 
     pub fn poll_timeout(&self) -> Option<Deadline> {
@@ -675,6 +693,7 @@ impl Tunnels {
             self.moving.poll_timeout(),
             self.cover.poll_timeout(),
             self.silences.poll_timeout(),
+            self.meter.poll_timeout(),
             self.initiations.poll_timeout(),
         ];
         deadlines.into_iter().flatten().min()
