@@ -167,13 +167,16 @@ pub enum Resume {
     Ticket,
     /// `skid3`: by SKID3 (paper 004), or by a ticket if the peer does not know it.
     Skid3,
+    /// `skid3-pfs`: by SKID3 with a key exchange, and never by a ticket.
+    Skid3Pfs,
 }
 
 impl Resume {
-    pub(crate) const WORDS: [(&str, Self); 3] = [
+    pub(crate) const WORDS: [(&str, Self); 4] = [
         ("off", Self::Off),
         ("ticket", Self::Ticket),
         ("skid3", Self::Skid3),
+        ("skid3-pfs", Self::Skid3Pfs),
     ];
 }
 

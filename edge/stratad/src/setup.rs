@@ -203,6 +203,7 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
         config::Resume::Off => node::Resumption::Off,
         config::Resume::Ticket => node::Resumption::Tickets,
         config::Resume::Skid3 => node::Resumption::Skid3,
+        config::Resume::Skid3Pfs => node::Resumption::Skid3Pfs,
     };
     terms.children = from.children.iter().map(child).collect();
     terms.slots = slots;

@@ -94,7 +94,7 @@ impl Group {
     }
 }
 
-/// A fresh private value and its public value, for one agreement only. Using a private value again
+/// A fresh private value and its public value, for one exchange only. Using a private value again
 /// would link exchanges that must be independent. AWS-LC wipes it when it is dropped.
 pub struct KeyPair {
     group: Group,
@@ -127,7 +127,7 @@ impl KeyPair {
     }
 
     /// Returns the shared secret. Refuses the values that [`Group::check`] refuses.
-    pub fn agree(self, peer: &[u8]) -> Result<Secret, BadPublicValue> {
+    pub fn agree(&self, peer: &[u8]) -> Result<Secret, BadPublicValue> {
         self.group.check(peer)?;
         match &self.private {
             Private::Curve(algorithm, private) => {

@@ -471,6 +471,8 @@ pub enum Resumption {
     Tickets,
     /// By SKID3 with a peer that sent our vendor ID, by a ticket with any other one.
     Skid3,
+    /// By SKID3 with a key exchange, with a peer that sent our vendor ID.
+    Skid3Pfs,
 }
 
 impl Resumption {
@@ -480,7 +482,18 @@ impl Resumption {
             Self::Off => false,
             Self::Tickets => way == Way::Ticket,
             Self::Skid3 => true,
+            Self::Skid3Pfs => way == Way::Skid3Pfs,
         }
+    }
+
+    /// Returns the way for which to give an entry to a peer that asks for one. What either end
+    /// requires counts.
+    pub(crate) fn given(self, asked: Way) -> Option<Way> {
+        let way = match self {
+            Self::Skid3Pfs if asked == Way::Skid3 => Way::Skid3Pfs,
+            Self::Off | Self::Tickets | Self::Skid3 | Self::Skid3Pfs => asked,
+        };
+        self.allows(way).then_some(way)
     }
 }
 

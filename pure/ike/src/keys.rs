@@ -38,7 +38,7 @@
 //! ```text
 //! secret = prf(SK_d of the lost IKE SA, "SKID3 secret")
 //! SK_ai | SK_ei of the first message = prf+(secret, "SKID3 request" | Ni | SPIi)
-//! SKEYSEED = prf(secret, "SKID3 keys" | Ni | Nr | SHA-256(first message))
+//! SKEYSEED = prf(secret, "SKID3 keys" | Ni | Nr | SHA-256(first message) [| g^ir])
 //! ```
 //!
 //! A rekeyed IKE SA has its SKEYSEED from the old SK_d (section 2.18), so the authentication of the
@@ -136,10 +136,17 @@ impl UnprovedKeys {
         Self::expand_resumed(&skeyseed, &nonces, old, inputs)
     }
 
-    /// The same by SKID3, with the octets of the first message.
-    pub(crate) fn resumed_by_skid(old: &Keys, first: &[u8], inputs: &Inputs<'_>) -> Self {
+    /// The same by SKID3, with the octets of the first message and the shared secret of a key
+    /// exchange, if there is one.
+    pub(crate) fn resumed_by_skid(
+        old: &Keys,
+        first: &[u8],
+        shared: Option<&Secret>,
+        inputs: &Inputs<'_>,
+    ) -> Self {
         let nonces = [inputs.nonce_i, inputs.nonce_r].concat();
-        let parts: [&[u8]; 3] = [SKID3_KEYS, &nonces, &sha256(&[first])];
+        let shared = shared.map(Secret::expose).unwrap_or_default();
+        let parts: [&[u8]; 4] = [SKID3_KEYS, &nonces, &sha256(&[first]), shared];
         let skeyseed = inputs.prf.mac(old.secret.expose(), &parts);
         Self::expand_resumed(&skeyseed, &nonces, old, inputs)
     }
@@ -251,7 +258,7 @@ impl ProvedKeys {
             ppk: self.ppk,
             secret: match way {
                 Way::Ticket => self.sk_d.secret().clone(),
-                Way::Skid3 => self.sk_d.mac(&[SKID3_SECRET]),
+                Way::Skid3 | Way::Skid3Pfs => self.sk_d.mac(&[SKID3_SECRET]),
             },
         }
     }
@@ -716,7 +723,7 @@ mod tests {
             hex(cipher.keys.sk_ei.expose()),
             "93e0ddae9b9ac1c4a6da9d305620daaa033bbaaf"
         );
-        let keys = UnprovedKeys::resumed_by_skid(&old, b"first message", &renewal());
+        let keys = UnprovedKeys::resumed_by_skid(&old, b"first message", None, &renewal());
         assert_eq!(
             hex(keys.roots.sk_d.expose()),
             "ffc193e61dd422e8a86a5155d3813dbca8248f4bb710cb2837ebb0ca511ae8cf"

@@ -36,8 +36,10 @@ const MOST_CERTIFICATES: usize = 10;
 /// Bit of the additional key exchanges that stands for a PPK.
 const PPK: u8 = 0x80;
 
-/// Bit of the additional key exchanges that stands for [`Way::Skid3`].
+/// Bits of the additional key exchanges that stand for [`Way::Skid3`], and, together, for
+/// [`Way::Skid3Pfs`].
 const SKID3: u8 = 0x40;
+const PFS: u8 = 0x20;
 
 /// Fingerprint of the credentials by which both ends can prove their identities, keyed with the
 /// secret of the entry: without the entry it says nothing.
@@ -88,6 +90,22 @@ pub enum Way {
     /// SKID3 (paper 004, section V). The secret is derived from SK_d, and SK_d cannot be had from
     /// it.
     Skid3,
+    /// The same with a key exchange: whoever has the entry cannot read what was captured of the
+    /// session that it resumed.
+    Skid3Pfs,
+}
+
+impl Way {
+    /// All ways.
+    pub const ALL: [Self; 3] = [Self::Ticket, Self::Skid3, Self::Skid3Pfs];
+
+    /// Returns true for SKID3, with or without a key exchange.
+    pub const fn is_skid3(self) -> bool {
+        match self {
+            Self::Ticket => false,
+            Self::Skid3 | Self::Skid3Pfs => true,
+        }
+    }
 }
 
 /// The keys that both ends keep of an IKE SA, to derive those of the next one.
@@ -137,6 +155,7 @@ impl Entry {
                 | match keys.way {
                     Way::Ticket => 0,
                     Way::Skid3 => SKID3,
+                    Way::Skid3Pfs => SKID3 | PFS,
                 },
         ]);
         octets.extend(seconds(self.usage.since.0).to_be_bytes());
@@ -170,7 +189,13 @@ impl Entry {
             0 => Prf::HmacSha256,
             _ => return Err(Unreadable),
         };
-        if secret.len() != prf.len() || (further & !PPK & !SKID3) >> Kem::ALL.len() != 0 {
+        let way = match further & (SKID3 | PFS) {
+            0 => Way::Ticket,
+            SKID3 => Way::Skid3,
+            PFS => return Err(Unreadable),
+            _ => Way::Skid3Pfs,
+        };
+        if secret.len() != prf.len() || (further & !PPK & !SKID3 & !PFS) >> Kem::ALL.len() != 0 {
             return Err(Unreadable);
         }
         let kems = Kem::ALL.iter().enumerate();
@@ -182,10 +207,7 @@ impl Entry {
             group: *Group::ALL.get(usize::from(*group)).ok_or(Unreadable)?,
             credential: *credential,
             keys: Keys {
-                way: match further & SKID3 {
-                    0 => Way::Ticket,
-                    _ => Way::Skid3,
-                },
+                way,
                 suite: *Suite::ALL.get(usize::from(*suite)).ok_or(Unreadable)?,
                 prf,
                 kems: kems.map(|(_, kem)| *kem).collect(),
@@ -296,10 +318,12 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for suite in Suite::ALL {
             for group in Group::ALL {
-                let mut entry = Entry { group, ..entry() };
-                entry.keys.suite = suite;
-                assert!(seen.insert(entry.encode().expose().to_vec()));
-                assert_eq!(decode(entry.encode().expose()), Ok(entry));
+                for way in Way::ALL {
+                    let mut entry = Entry { group, ..entry() };
+                    (entry.keys.suite, entry.keys.way) = (suite, way);
+                    assert!(seen.insert(entry.encode().expose().to_vec()));
+                    assert_eq!(decode(entry.encode().expose()), Ok(entry));
+                }
             }
         }
     }
@@ -326,7 +350,15 @@ mod tests {
         for len in 0..octets.len() {
             assert_eq!(decode(&octets[..len]), Err(Unreadable), "{len} octets");
         }
-        for (place, value) in [(0, 1), (1, 3), (2, 200), (3, 1), (4, 5), (5, 0x08)] {
+        for (place, value) in [
+            (0, 1),
+            (1, 3),
+            (2, 200),
+            (3, 1),
+            (4, 5),
+            (5, 0x08),
+            (5, 0x20),
+        ] {
             let mut changed = octets.to_vec();
             changed[place] = value;
             assert_eq!(decode(&changed), Err(Unreadable), "octet {place}");

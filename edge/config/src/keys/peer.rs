@@ -175,7 +175,8 @@ pub(crate) const PEER: &[Key<Peer>] = &[
         name: "resume",
         about: "\"ticket\" at both ends: a tunnel that was lost comes back by a ticket (RFC 5723), \
             without key exchange and certificates; \"skid3\": within one round trip if both ends \
-            are Strata. Applies to tunnels that come up from then on",
+            are Strata; \"skid3-pfs\": the same with a key exchange. Applies to tunnels that come \
+            up from then on",
         example: r#""skid3""#,
         effect: Effect::Applied,
         read: Read::Optional(|value, peer| put(&mut peer.resume, value.choice(&Resume::WORDS))),

@@ -121,7 +121,7 @@ impl Offered {
     }
 
     /// Returns the shared secret, or `None` if the peer's value is of another group or invalid.
-    pub(crate) fn agree(self, key: &KeyExchange) -> Option<Agreed> {
+    pub(crate) fn agree(&self, key: &KeyExchange) -> Option<Agreed> {
         let fits = key.group == self.group;
         let shared = fits.then(|| self.pair.agree(&key.public))?.ok()?;
         Some((self.group, shared))

@@ -50,6 +50,7 @@ const RULES: &[Rule] = &[
         exchange: ExchangeType::SKID_RESUME,
         response: false,
         payloads: &[
+            (PayloadType::KE, 0, 1),
             (PayloadType::NONCE, 0, 1),
             (PayloadType::IDI, 0, 1),
             (PayloadType::IDR, 0, 1),
@@ -64,6 +65,7 @@ const RULES: &[Rule] = &[
         exchange: ExchangeType::SKID_RESUME,
         response: true,
         payloads: &[
+            (PayloadType::KE, 0, 1),
             (PayloadType::NONCE, 0, 1),
             (PayloadType::IDR, 0, 1),
             (PayloadType::CP, 0, 1),

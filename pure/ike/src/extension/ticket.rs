@@ -39,6 +39,10 @@ const LONGEST: Duration = Duration::from_secs(30 * 86_400);
 /// certificates.
 const LARGEST: usize = 2048;
 
+/// Whether a session by SKID3 has a key exchange, in SESSION_REQUEST and SESSION.
+const NO_PFS: u8 = 0;
+const PFS: u8 = 1;
+
 /// The notifies of a way to resume: what asks for a ticket, what carries one with its lifetime, and
 /// what presents it.
 struct Notifies {
@@ -55,7 +59,7 @@ impl Notifies {
                 gives: NotifyType::TICKET_LT_OPAQUE,
                 presents: NotifyType::TICKET_OPAQUE,
             },
-            Way::Skid3 => Self {
+            Way::Skid3 | Way::Skid3Pfs => Self {
                 asks: NotifyType::SESSION_REQUEST,
                 gives: NotifyType::SESSION,
                 presents: NotifyType::SESSION,
@@ -79,21 +83,35 @@ pub(crate) fn request(peer: &Peer, private: bool) -> Option<Payload> {
         Resumption::Off => return None,
         Resumption::Skid3 if private => Way::Skid3,
         Resumption::Skid3 | Resumption::Tickets => Way::Ticket,
+        Resumption::Skid3Pfs if private => Way::Skid3Pfs,
+        Resumption::Skid3Pfs => return None,
     };
-    Some(notify(Notifies::of(way).asks, Vec::new()))
+    let asked = match way {
+        Way::Ticket | Way::Skid3 => Vec::new(),
+        Way::Skid3Pfs => vec![PFS],
+    };
+    Some(notify(Notifies::of(way).asks, asked))
 }
 
 /// Returns the way to resume for which a request asks for a ticket, if it does.
 pub(crate) fn requested(request: &Message, private: bool) -> Option<Way> {
-    let asks = |way: &Way| find_notify(request, Notifies::of(*way).asks).is_some();
-    let ways = [Way::Skid3, Way::Ticket].into_iter();
-    ways.filter(|way| private || *way == Way::Ticket).find(asks)
+    let asks = |way| find_notify(request, Notifies::of(way).asks);
+    match asks(Way::Skid3).filter(|_| private) {
+        Some(asked) if asked.data == [PFS] => Some(Way::Skid3Pfs),
+        Some(_) => Some(Way::Skid3),
+        None => asks(Way::Ticket).map(|_| Way::Ticket),
+    }
 }
 
 /// Returns the notify that carries a ticket with its lifetime.
 pub(crate) fn given(way: Way, ticket: &[u8], lifetime: Duration) -> Payload {
     let seconds = u32::try_from(lifetime.as_secs()).unwrap_or(u32::MAX);
-    let data = [&seconds.to_be_bytes(), ticket].concat();
+    let kind: &[u8] = match way {
+        Way::Ticket => &[],
+        Way::Skid3 => &[NO_PFS],
+        Way::Skid3Pfs => &[PFS],
+    };
+    let data = [&seconds.to_be_bytes(), kind, ticket].concat();
     notify(Notifies::of(way).gives, data)
 }
 
@@ -112,12 +130,19 @@ pub(crate) fn postponed(request: &Message) -> Option<Payload> {
 /// Returns the ticket that a response carries. One without content or lifetime counts as absent.
 pub(crate) fn received(response: &Message) -> Option<Given> {
     let ways = [Way::Skid3, Way::Ticket].into_iter();
-    ways.filter_map(|way| received_for(way, response)).next()
+    ways.filter_map(|way| received_by(way, response)).next()
 }
 
-fn received_for(way: Way, response: &Message) -> Option<Given> {
+/// Returns the ticket in the notify that belongs to a way.
+fn received_by(way: Way, response: &Message) -> Option<Given> {
     let notify = find_notify(response, Notifies::of(way).gives)?;
-    let (seconds, ticket) = notify.data.split_first_chunk::<4>()?;
+    let (seconds, rest) = notify.data.split_first_chunk::<4>()?;
+    let (way, ticket) = match (way, rest) {
+        (Way::Ticket, ticket) => (Way::Ticket, ticket),
+        (_, [NO_PFS, ticket @ ..]) => (Way::Skid3, ticket),
+        (_, [PFS, ticket @ ..]) => (Way::Skid3Pfs, ticket),
+        _ => return None,
+    };
     let lifetime = Duration::from_secs(u32::from_be_bytes(*seconds).into());
     let is_sound = (1..=LARGEST).contains(&ticket.len()) && !lifetime.is_zero();
     is_sound.then(|| Given {
@@ -152,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_ticket_is_received_as_it_was_given() {
-        for way in [Way::Ticket, Way::Skid3] {
+        for way in Way::ALL {
             let said = saying(vec![given(way, b"ticket", HOUR)]);
             let expected = Given {
                 way,

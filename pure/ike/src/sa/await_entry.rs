@@ -137,18 +137,20 @@ impl AwaitEntry {
         });
         let is_good = |entry: &Entry| {
             let left = strategy.left(&entry.usage, entry.ends, today);
-            entry.keys.way == self.way && !left.is_zero()
+            entry.keys.way.is_skid3() == self.way.is_skid3() && !left.is_zero()
         };
         match (entry.filter(|entry| is_good(entry)), self.way) {
             (Some(entry), Way::Ticket) => Ok(Known::ByTicket(Box::new(self.accept(*entry, turn)))),
-            (Some(entry), Way::Skid3) => self.accept_skid(*entry, turn).map(Known::BySkid),
+            (Some(entry), Way::Skid3 | Way::Skid3Pfs) => {
+                self.accept_skid(*entry, turn).map(Known::BySkid)
+            }
             (None, _) => Err(self.refuse(turn)),
         }
     }
 
     /// Answers SKID3 with all that both ends agree on.
     fn accept_skid(self, entry: Entry, turn: &mut Turn<'_, '_>) -> Result<Box<AwaitProof>, Ending> {
-        let (ours, opening) = self.opening(turn);
+        let (ours, mut opening) = self.opening(turn);
         let presented = Presented {
             clear: &self.request,
             octets: self.octets.clone(),
@@ -157,7 +159,7 @@ impl AwaitEntry {
             handle: self.handle,
             until: self.until,
         };
-        AwaitProof::begin(presented, ours, &opening, turn).map_err(|why| {
+        AwaitProof::begin(presented, ours, &mut opening, turn).map_err(|why| {
             let remote = turn.core.path.remote;
             turn.ctx.refused_unknown_peer(remote, why);
             self.refuse(turn)

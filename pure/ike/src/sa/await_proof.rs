@@ -10,21 +10,25 @@ use super::closing::{Ending, Lingering};
 use super::established::Next;
 use super::protected;
 use super::turn::{Context, Turn};
+use crate::allowed_suites::group_named;
 use crate::attempt::{self, Offer};
 use crate::auth::PeerProved;
 use crate::auth::responder::judge;
 use crate::auth::transcript::Transcript;
+use crate::config::Peer;
 use crate::counters::DropReason;
 use crate::exchange::auth::initiator_identity;
+use crate::exchange::create_child::Offered;
 use crate::exchange::init::NONCE_LEN;
-use crate::exchange::{find, nonce, rules};
+use crate::exchange::{find, key_exchange, nonce, rules};
 use crate::extension::configuration::Lending;
 use crate::extension::fragment::Outgoing;
 use crate::extension::{nat, reauth, redirect, skid};
 use crate::keys::{Inputs, UnprovedKeys, first_cipher};
 use crate::refusal::{NotResumed, Refusal};
+use crypto::Secret;
 use model::{Deadline, Instant};
-use resumption::{Entry, Handle, Operation, OperationId};
+use resumption::{Entry, Handle, Operation, OperationId, Way};
 use wire::ike::{Datagram, ExchangeType, Message, Payload};
 
 pub(crate) struct AwaitProof {
@@ -65,11 +69,11 @@ pub(crate) enum Proving {
 
 impl AwaitProof {
     /// Answers a first message with the payloads `opening` before the sealed ones, the first of
-    /// which is our nonce.
+    /// which is our nonce. The public value of a key exchange follows it.
     pub(super) fn begin(
         presented: Presented<'_>,
         ours: [u8; NONCE_LEN],
-        opening: &[Payload],
+        opening: &mut Vec<Payload>,
         turn: &mut Turn<'_, '_>,
     ) -> Result<Box<Self>, Refusal> {
         let Presented {
@@ -95,7 +99,9 @@ impl AwaitProof {
             spi_r,
             initiator: false,
         };
-        let mut keys = UnprovedKeys::resumed_by_skid(&entry.keys, &octets, &inputs);
+        let shared = exchange_keys(&entry, &request, peer, opening, turn)?;
+        let mut keys =
+            UnprovedKeys::resumed_by_skid(&entry.keys, &octets, shared.as_ref(), &inputs);
         let traits = Traits {
             private: true,
             willing: redirect::is_willing(&request),
@@ -314,6 +320,30 @@ fn open(clear: &Message, octets: &[u8], entry: &Entry, theirs: &[u8]) -> Option<
     let whole = skid::whole(clear.header, &clear.payloads, inside.payloads);
     let is_sound = rules::check(&whole).is_ok() && whole.unsupported_critical().is_none();
     is_sound.then_some(whole)
+}
+
+/// Answers the key exchange of a first message, if the entry requires one, and returns the shared
+/// secret. Nothing is computed before the message is authentic.
+fn exchange_keys(
+    entry: &Entry,
+    request: &Message,
+    peer: &Peer,
+    opening: &mut Vec<Payload>,
+    turn: &mut Turn<'_, '_>,
+) -> Result<Option<Secret>, Refusal> {
+    let theirs = key_exchange(request);
+    if (entry.keys.way == Way::Skid3Pfs) != theirs.is_some() {
+        return Err(refusal(entry, NotResumed::WrongProof));
+    }
+    let Some(theirs) = theirs else {
+        return Ok(None);
+    };
+    let group = group_named(theirs.group).filter(|group| peer.groups.contains(group));
+    let answer = group.and_then(|_| Offered::answer(theirs, turn.ctx.rng));
+    let (public, (_, shared)) = answer.ok_or_else(|| refusal(entry, NotResumed::TooLittle))?;
+    turn.ctx.out.counters.key_pairs += 1;
+    opening.insert(1, public);
+    Ok(Some(shared))
 }
 
 fn refusal(entry: &Entry, why: NotResumed) -> Refusal {

@@ -10,6 +10,7 @@ use super::arrived::Arrived;
 use super::established::{self, Next};
 use super::first_answer;
 use super::turn::{NotResumed, Turn};
+use crate::allowed_suites::groups_of;
 use crate::attempt;
 use crate::auth::handshake::Handshake;
 use crate::auth::initiator::Initiator;
@@ -19,13 +20,15 @@ use crate::child::Offer;
 use crate::cipher::Cipher;
 use crate::counters::DropReason;
 use crate::exchange::auth::responder_identity;
+use crate::exchange::create_child::Offered;
 use crate::exchange::init::NONCE_LEN;
-use crate::exchange::{find_notify, first_error, is_ours, nonce, rules, vendor_id};
+use crate::exchange::{find_notify, first_error, is_ours, key_exchange, nonce, rules, vendor_id};
 use crate::extension::fragment::{self, Outgoing};
 use crate::extension::{childless, cookie, nat, redirect, skid, ticket};
 use crate::keys::{Inputs, UnprovedKeys, first_cipher};
 use crate::task::confirm::Confirm;
 use crate::tickets::Held;
+use crypto::Secret;
 use resumption::Way;
 use wire::ike::{Datagram, ExchangeType, Header, Message, NotifyType, Payload, Sealed};
 
@@ -48,6 +51,8 @@ pub(crate) struct ResumeSent {
 
 struct Enclosed {
     cipher: Cipher,
+    /// Our half of the key exchange, if there is one.
+    key: Option<Offered>,
     payloads: Vec<Payload>,
     /// The child SA that they request; `None` for a role without child SAs.
     child: Option<Offer>,
@@ -80,7 +85,7 @@ impl ResumeSent {
         let nonce = turn.ctx.rng.array();
         let enclosed = match held.keys.way {
             Way::Ticket => None,
-            Way::Skid3 => Some(Enclosed::new(&held, &nonce, turn)?),
+            Way::Skid3 | Way::Skid3Pfs => Some(Enclosed::new(&held, &nonce, turn)?),
         };
         turn.ctx.attempt(turn.core, attempt::Offer::default());
         let (spi_i, path) = (turn.core.spi_i, turn.core.path);
@@ -179,7 +184,7 @@ impl ResumeSent {
         }
         let exchange = match self.held.keys.way {
             Way::Ticket => ExchangeType::IKE_SESSION_RESUME,
-            Way::Skid3 => ExchangeType::SKID_RESUME,
+            Way::Skid3 | Way::Skid3Pfs => ExchangeType::SKID_RESUME,
         };
         let header = turn.core.header(exchange, 0, false);
         let octets = match &mut self.enclosed {
@@ -215,11 +220,12 @@ impl ResumeSent {
         arrived: &Arrived<'_>,
         turn: &Turn<'_, '_>,
     ) -> Result<Second, DropReason> {
-        if self.enclosed.is_none() {
+        let Some(enclosed) = &self.enclosed else {
             return Err(DropReason::UnexpectedExchange);
-        }
+        };
         let clear = sealed.clear().map_err(|_| DropReason::WrongPayloads)?;
         let theirs = self.nonce_of(&clear)?;
+        let shared = enclosed.agree(&clear)?;
         let old = &self.held.keys;
         let inputs = Inputs {
             suite: old.suite,
@@ -230,7 +236,7 @@ impl ResumeSent {
             spi_r: clear.header.spi_r,
             initiator: true,
         };
-        let keys = UnprovedKeys::resumed_by_skid(old, &self.sent, &inputs);
+        let keys = UnprovedKeys::resumed_by_skid(old, &self.sent, shared.as_ref(), &inputs);
         let content = keys.cipher.open(sealed).map_err(|_| DropReason::BadIcv)?;
         let inside = content.message(clear.header);
         let inside = inside.map_err(|_| DropReason::WrongPayloads)?;
@@ -357,13 +363,30 @@ impl Enclosed {
     fn new(held: &Held, nonce: &[u8], turn: &mut Turn<'_, '_>) -> Option<Self> {
         let peer = turn.core.peer(turn.ctx.config)?;
         let meant = Payload::IdResponder(peer.identity.clone().into());
+        let key = match held.keys.way {
+            Way::Ticket | Way::Skid3 => None,
+            Way::Skid3Pfs => Some(Offered::new(*groups_of(peer).first()?, turn.ctx.rng)?),
+        };
+        let opening = std::iter::once(meant).chain(key.as_ref().map(Offered::payload));
         let FirstRequest { payloads, child } =
-            admission::request(peer, vec![meant], true, turn).ok()?;
+            admission::request(peer, opening.collect(), true, turn).ok()?;
         Some(Self {
             cipher: first_cipher(&held.keys, nonce, turn.core.spi_i, true),
+            key,
             payloads,
             child,
         })
+    }
+
+    /// Returns the shared secret of the key exchange, if there is one. Whoever has sent a value that
+    /// is not the gateway's does not know the keys.
+    fn agree(&self, clear: &Message) -> Result<Option<Secret>, DropReason> {
+        let Some(key) = &self.key else {
+            return Ok(None);
+        };
+        let agreed = key_exchange(clear).and_then(|theirs| key.agree(theirs));
+        let (_, shared) = agreed.ok_or(DropReason::WrongPayloads)?;
+        Ok(Some(shared))
     }
 
     /// Returns the first message. One that is sent again with a cookie is sealed again.

@@ -82,7 +82,7 @@ pub(crate) fn answer(
     keys: &ProvedKeys,
     turn: &mut Turn<'_, '_>,
 ) -> Option<Payload> {
-    let way = ticket::requested(request, private)?;
+    let asked = ticket::requested(request, private)?;
     let Context {
         config,
         rng,
@@ -93,18 +93,19 @@ pub(crate) fn answer(
     } = &mut *turn.ctx;
     // A reload may have turned tickets off.
     let peer = turn.core.peer(config);
-    let peer = peer.filter(|peer| peer.resumption.allows(way));
-    let issued = peer.and_then(|peer| {
+    let peer = peer.and_then(|peer| Some((peer, peer.resumption.given(asked)?)));
+    let issued = peer.and_then(|(peer, way)| {
         let keys = keys.kept(way);
         let terms = Terms {
             credential: proof::fingerprint(peer, &keys, config),
             keys,
             strategy: &config.resumption,
         };
-        tickets.issue(turn.core.id, terms, rng, *today, *now)
+        let issued = tickets.issue(turn.core.id, terms, rng, *today, *now);
+        issued.map(|issued| (way, issued))
     });
     Some(match issued {
-        Some(issued) => ticket::given(way, &issued.reference, issued.lifetime),
+        Some((way, issued)) => ticket::given(way, &issued.reference, issued.lifetime),
         None => ticket::refusal(),
     })
 }

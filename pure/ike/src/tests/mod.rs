@@ -51,6 +51,7 @@ mod revocation;
 mod round_trip;
 mod screen;
 mod skid;
+mod skid_pfs;
 mod slot;
 mod states;
 mod strangers;

@@ -63,18 +63,18 @@ fn take(pair: &mut Pair, was_there: bool) {
 }
 
 /// Has the left end begin, and returns its first message.
-fn first(pair: &mut Pair) -> Flying {
+pub(super) fn first(pair: &mut Pair) -> Flying {
     pair.initiate(Side::Left);
     pair.intercept().remove(0)
 }
 
 /// Delivers a message, and returns the answer to it.
-fn answer(pair: &mut Pair, flying: &Flying) -> Flying {
+pub(super) fn answer(pair: &mut Pair, flying: &Flying) -> Flying {
     pair.deliver(flying);
     pair.intercept().remove(0)
 }
 
-fn clear(flying: &Flying) -> Message {
+pub(super) fn clear(flying: &Flying) -> Message {
     match Datagram::decode(&flying.message) {
         Ok(Datagram::Sealed(sealed)) => sealed.clear().unwrap(),
         other => panic!("it is sealed: {other:?}"),
@@ -404,6 +404,7 @@ fn an_entry_of_one_way_is_not_good_for_the_other() {
         let of = |way| match way {
             Way::Ticket => Resumption::Tickets,
             Way::Skid3 => Resumption::Skid3,
+            Way::Skid3Pfs => Resumption::Skid3Pfs,
         };
         let (left, mut right) = resuming((mobile(), gateway()), of(made));
         right.peers[0].resumption = Resumption::Skid3;

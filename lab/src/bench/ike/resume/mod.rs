@@ -192,7 +192,7 @@ impl Gateway {
         let resumption = options.resumption();
         let word = match resumption {
             Resumption::Off => "off",
-            Resumption::Tickets | Resumption::Skid3 => options.way.word(),
+            Resumption::Tickets | Resumption::Skid3 | Resumption::Skid3Pfs => options.way.word(),
         };
         let each = format!("resume = \"{word}\"\n");
         let peers = WARM_UP.max(options.setups);
