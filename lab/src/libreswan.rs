@@ -44,13 +44,13 @@ pub struct Pluto {
 }
 
 impl Pluto {
-    /// Starts a pluto that responds, and initiates only on request. The guest must already be on
-    /// its wires.
+    /// Starts a pluto that responds, and initiates only on request, with one more `option` of the
+    /// connection. The guest must already be on its wires.
     ///
     /// # Errors
     /// pluto is not unpacked, or does not start.
-    pub fn start(guest: Guest, files: &Host, psk: &str) -> Result<Self> {
-        files.file("ipsec.conf", CONNECTION)?;
+    pub fn start(guest: Guest, files: &Host, psk: &str, option: &str) -> Result<Self> {
+        files.file("ipsec.conf", &format!("{CONNECTION}\t{option}\n"))?;
         let secret = format!("@theirs.example @ours.example : PSK \"{psk}\"\n");
         files.secret("ipsec.secrets", &secret)?;
         let root = origin::unpacked()?.display().to_string();
@@ -77,6 +77,14 @@ impl Pluto {
     /// The child SA did not come up; the message has pluto's report.
     pub fn initiate(&self) -> Result<String> {
         self.whack("--initiate")
+    }
+
+    /// Gives the IKE SA up without a Delete, and keeps the ticket for it.
+    ///
+    /// # Errors
+    /// There is no IKE SA.
+    pub fn suspend(&self) -> Result<()> {
+        self.whack("--suspend").map(drop)
     }
 
     /// Rekeys the child SA, then its IKE SA.

@@ -22,7 +22,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 use wire::esp::{NATT_PORT, PROTOCOL as ESP, is_esp};
-use wire::ike::Header;
+use wire::ike::{ExchangeType, Header};
 use wire::{ip, udp};
 
 /// Receive buffer, in octets, for packets that arrive between two reads.
@@ -57,6 +57,13 @@ fn stamp(messages: impl Iterator<Item = ControlMessageOwned>) -> Duration {
         _ => None,
     });
     time.last().unwrap_or_default()
+}
+
+/// Returns the exchanges of the IKE messages among these packets.
+pub fn exchanges(seen: &[Seen]) -> Vec<ExchangeType> {
+    let ike = seen.iter().filter_map(Seen::ike);
+    let exchange = |message| Some(Header::peek(message).ok()?.exchange);
+    ike.filter_map(exchange).collect()
 }
 
 impl Wiretap {

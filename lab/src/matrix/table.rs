@@ -19,6 +19,8 @@ const HEAD: &str = "# Interoperability\n\n\
     * ML-KEM: strongSwan as Debian 13 builds it (6.0.1) has none, nor has libreswan 5.2;\n\
     * cloned IKE SAs (RFC 7791): neither of the two has them;\n\
     * children for each resource (RFC 9611): strongSwan has them from 6.0.2 on, which is not in Debian 13;\n\
+    * session resumption (RFC 5723): strongSwan has none; libreswan 5.2 and Strata take each other's tickets, \
+    but libreswan resumes without NAT detection, so that a full exchange follows within a round trip;\n\
     * TCP encapsulation (RFC 9329): strongSwan has none, and libreswan leaves it to the kernel, of which \
     Debian's user-mode Linux is built without it (`CONFIG_INET_ESPINTCP`); tshark is its witness \
     (`lab/tests/e2e/interop/tcp.rs`).\n\n\

@@ -4,9 +4,9 @@ use anyhow::{Result, ensure};
 use lab::daemon::Daemon;
 use lab::pair::{self, DEADLINE, Pair, Tunnel};
 use lab::plain;
-use lab::wiretap::{Seen, Wiretap};
+use lab::wiretap::{Seen, Wiretap, exchanges};
 use serde_json::Value;
-use wire::ike::{ExchangeType, Header};
+use wire::ike::ExchangeType;
 
 const TICKET: &str = "resume = \"ticket\"";
 
@@ -32,13 +32,6 @@ fn lose_and_return(pair: &Pair, mobile: &Daemon) -> Result<Vec<ExchangeType>> {
     pair.between.run("ip link set wired up")?;
     mobile.strata_text("up office --wait")?;
     Ok(exchanges(&tap.rest()?))
-}
-
-/// Returns the exchanges of the IKE messages among these packets.
-fn exchanges(seen: &[Seen]) -> Vec<ExchangeType> {
-    let ike = seen.iter().filter_map(Seen::ike);
-    let exchange = |message| Some(Header::peek(message).ok()?.exchange);
-    ike.filter_map(exchange).collect()
 }
 
 fn has_resumed(exchanges: &[ExchangeType]) -> bool {

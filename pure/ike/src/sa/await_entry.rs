@@ -88,6 +88,11 @@ impl AwaitEntry {
         if nonce(request).is_none() {
             return Err(Rejected::Dropped(DropReason::WrongPayloads));
         }
+        // No child SA would follow (`admission`). libreswan 5.2 leaves it out, and gives up if it is
+        // asked for a cookie.
+        if nat::detect(request, turn.core.path).is_none() {
+            return Err(Rejected::Answered(NotifyType::TICKET_NACK, Vec::new()));
+        }
         let presented = ticket::presented(way, request);
         let handle = presented.and_then(|ticket| turn.ctx.tickets.read(ticket));
         let Some(handle) = handle else {

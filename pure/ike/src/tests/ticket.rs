@@ -800,7 +800,9 @@ fn the_answer_to_a_short_request_is_a_cookie() {
     pair.initiate(Side::Left);
     let request = pair.intercept().remove(0);
     let mut short = request.clear();
-    short.payloads.truncate(2);
+    // The nonce, the ticket and both hashes of NAT detection.
+    short.payloads.truncate(4);
+    short.payloads[0] = Payload::Nonce(vec![7; 16]);
     let short = Flying {
         message: short.encode(),
         ..request
@@ -908,6 +910,28 @@ fn a_made_up_ticket_is_refused_without_a_look_into_the_store() {
     assert_eq!(pair.right.engine.half_open.len(), half_open);
     let (asked, answered) = (&pair.sent[0].message, &pair.sent[1].message);
     assert!(answered.len() < asked.len(), "nobody is amplified");
+}
+
+/// libreswan 5.2 resumes so. No child SA can follow, and it gives up if it is asked for a cookie.
+#[test]
+fn a_ticket_without_nat_detection_is_refused_at_once_and_stays_good() {
+    let mut pair = lost();
+    pair.initiate(Side::Left);
+    let mut request = pair.intercept().remove(0);
+    let mut message = request.clear();
+    let is_kept = |payload: &Payload| match payload {
+        Payload::Nonce(_) => true,
+        Payload::Notify(notify) => notify.kind == NotifyType::TICKET_OPAQUE,
+        _ => false,
+    };
+    message.payloads.retain(is_kept);
+    request.message = message.encode();
+    assert!(request.message.len() < 160);
+    pair.deliver(&request);
+    let answer = pair.intercept().remove(0);
+    assert!(crate::extension::ticket::is_refused(&answer.clear()));
+    assert!(answer.message.len() < request.message.len());
+    assert_eq!(pair.right.entries().len(), 1);
 }
 
 /// Whoever has a ticket without its keys cannot use it, and does not spoil it.
