@@ -6,11 +6,14 @@ use lab::pair::{self, DEADLINE, Pair, Tunnel};
 use lab::plain;
 use lab::wiretap::{Seen, Wiretap, exchanges};
 use serde_json::Value;
-use wire::ike::ExchangeType;
+use std::thread;
+use wire::ike::{Datagram, ExchangeType, GroupId, Message, Payload};
 
 const TICKET: &str = "resume = \"ticket\"";
 
 const SKID3: &str = "resume = \"skid3\"";
+
+const PFS: &str = "resume = \"skid3-pfs\"";
 
 /// Starts both ends, and the tunnel.
 fn start(pair: &Pair, mobile: &str, gateway: &str) -> Result<Tunnel> {
@@ -23,15 +26,37 @@ fn start_with(pair: &Pair, configs: &[String; 2]) -> Result<Tunnel> {
     Ok(tunnel)
 }
 
+/// Runs all cases at once: each waits most of the time for a tunnel to be given up.
+fn at_once<C: Copy + Send, const N: usize>(
+    cases: [C; N],
+    run: impl Fn(C) -> Result<()> + Sync,
+) -> Result<()> {
+    thread::scope(|scope| {
+        let running = cases.map(|case| {
+            scope.spawn({
+                let run = &run;
+                move || run(case)
+            })
+        });
+        let ended = running.map(|case| case.join().expect("a case returns its errors"));
+        ended.into_iter().collect()
+    })
+}
+
 /// Cuts the wire until the mobile node has given the tunnel up, and has it come back. Returns the
 /// exchanges on the wire since.
 fn lose_and_return(pair: &Pair, mobile: &Daemon) -> Result<Vec<ExchangeType>> {
+    Ok(exchanges(&lose_and_return_seen(pair, mobile)?))
+}
+
+/// Does the same, and returns the packets on the wire.
+fn lose_and_return_seen(pair: &Pair, mobile: &Daemon) -> Result<Vec<Seen>> {
     pair.between.run("ip link set wired down")?;
     mobile.wait_until("status", DEADLINE, |status| !pair::is_up(status))?;
     let tap = Wiretap::open(&pair.mobile)?;
     pair.between.run("ip link set wired up")?;
     mobile.strata_text("up office --wait")?;
-    Ok(exchanges(&tap.rest()?))
+    tap.rest()
 }
 
 fn has_resumed(exchanges: &[ExchangeType]) -> bool {
@@ -58,7 +83,7 @@ fn a_tunnel_that_was_lost_comes_back_without_a_key_exchange() -> Result<()> {
 // Refuses: resume
 #[lab::test]
 fn without_tickets_at_both_ends_a_lost_tunnel_takes_a_full_exchange() -> Result<()> {
-    for [mobile, gateway] in [["", TICKET], [TICKET, ""]] {
+    at_once([["", TICKET], [TICKET, ""]], |[mobile, gateway]| {
         let pair = Pair::new("resume")?;
         let tunnel = start(&pair, mobile, gateway)?;
         let exchanges = lose_and_return(&pair, &tunnel.mobile)?;
@@ -70,9 +95,8 @@ fn without_tickets_at_both_ends_a_lost_tunnel_takes_a_full_exchange() -> Result<
             !exchanges.contains(&ExchangeType::IKE_SESSION_RESUME),
             "{exchanges:?}"
         );
-        plain::carry(&pair)?;
-    }
-    Ok(())
+        plain::carry(&pair)
+    })
 }
 
 /// Sessions in memory end with the gateway. The refusal costs a round trip.
@@ -190,7 +214,7 @@ fn a_tunnel_that_was_closed_takes_a_full_exchange() -> Result<()> {
 // Refuses: resume
 #[lab::test]
 fn a_tunnel_that_has_carried_what_it_may_takes_a_full_exchange() -> Result<()> {
-    for (limit, is_resumed) in [("1MiB", false), ("1GiB", true)] {
+    at_once([("1MiB", false), ("1GiB", true)], |(limit, is_resumed)| {
         let pair = Pair::new("resume")?;
         let [mobile, gateway] = plain::configs(TICKET, TICKET);
         let gateway = format!("{gateway}\n[sessions]\ndata = \"{limit}\"\n");
@@ -209,8 +233,8 @@ fn a_tunnel_that_has_carried_what_it_may_takes_a_full_exchange() -> Result<()> {
             has_resumed(&exchanges) == is_resumed,
             "{limit}: {exchanges:?}"
         );
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// A value that is too small is told with its place.
@@ -232,26 +256,58 @@ fn an_operator_is_told_of_a_lifetime_that_is_too_short() -> Result<()> {
     Ok(())
 }
 
-/// One round trip: four messages, of which the last two go together with packets.
+/// One round trip: four messages, of which the last two go together with packets. With a key
+/// exchange, the gateway's public value is in the first answer.
 // Works: skid3
 // Recovers: skid3
 #[lab::test]
 fn a_tunnel_that_was_lost_comes_back_in_one_round_trip() -> Result<()> {
-    let pair = Pair::new("skid")?;
-    let mut tunnel = start(&pair, SKID3, SKID3)?;
-    let exchanges = lose_and_return(&pair, &tunnel.mobile)?;
-    // The gateway may ask on the lost IKE SA, and the last answer may come after the capture.
-    let of_skid3 = |exchange: &&ExchangeType| **exchange == ExchangeType::SKID_RESUME;
-    let count = exchanges.iter().filter(of_skid3).count();
-    ensure!(
-        (2..=4).contains(&count) && is_skid3_alone(&exchanges),
-        "{exchanges:?}"
-    );
-    plain::carry(&pair)?;
-    for daemon in [&mut tunnel.mobile, &mut tunnel.gateway] {
-        wait_until_resumed(daemon)?;
-    }
-    Ok(())
+    at_once(
+        [(SKID3, None), (PFS, Some(GroupId::CURVE25519))],
+        |(mobile, group)| {
+            let pair = Pair::new("skid")?;
+            let mut tunnel = start(&pair, mobile, SKID3)?;
+            let seen = lose_and_return_seen(&pair, &tunnel.mobile)?;
+            let exchanges = exchanges(&seen);
+            // The gateway may ask on the lost IKE SA, and the last answer may come after the capture.
+            let of_skid3 = |exchange: &&ExchangeType| **exchange == ExchangeType::SKID_RESUME;
+            let count = exchanges.iter().filter(of_skid3).count();
+            ensure!(
+                (2..=4).contains(&count) && is_skid3_alone(&exchanges),
+                "{exchanges:?}"
+            );
+            let answer = seen.iter().filter_map(Seen::ike).find_map(second_message);
+            let found = answer.map(|answer| group_of(&answer));
+            ensure!(found == Some(group), "{mobile}: {found:?}");
+            plain::carry(&pair)?;
+            for daemon in [&mut tunnel.mobile, &mut tunnel.gateway] {
+                wait_until_resumed(daemon)?;
+            }
+            Ok(())
+        },
+    )
+}
+
+/// Returns the clear payloads of SKID3's second message.
+fn second_message(message: &[u8]) -> Option<Message> {
+    let Ok(Datagram::Sealed(sealed)) = Datagram::decode(message) else {
+        return None;
+    };
+    let clear = sealed.clear().ok()?;
+    let header = &clear.header;
+    let is_second = header.exchange == ExchangeType::SKID_RESUME
+        && header.flags.response
+        && header.message_id == 0;
+    is_second.then_some(clear)
+}
+
+/// Returns the group of the key exchange in a message.
+fn group_of(message: &Message) -> Option<GroupId> {
+    let groups = message.payloads.iter().filter_map(|payload| match payload {
+        Payload::KeyExchange(key) => Some(key.group),
+        _ => None,
+    });
+    groups.last()
 }
 
 fn is_skid3_alone(exchanges: &[ExchangeType]) -> bool {
@@ -263,15 +319,18 @@ fn is_skid3_alone(exchanges: &[ExchangeType]) -> bool {
     !others.iter().any(|other| exchanges.contains(other))
 }
 
-/// Negative control of the test above: an end that has tickets only, and one that has nothing.
+/// Negative control of the test above: an end that has tickets only, one that has nothing, and two
+/// of which one wants a key exchange.
 // Refuses: skid3
 #[lab::test]
 fn without_skid3_at_both_ends_a_lost_tunnel_comes_back_otherwise() -> Result<()> {
-    for (mobile, gateway, first) in [
+    let cases = [
         (TICKET, SKID3, ExchangeType::IKE_SESSION_RESUME),
         (SKID3, TICKET, ExchangeType::IKE_SA_INIT),
         (SKID3, "", ExchangeType::IKE_SA_INIT),
-    ] {
+        (TICKET, PFS, ExchangeType::IKE_SA_INIT),
+    ];
+    at_once(cases, |(mobile, gateway, first)| {
         let pair = Pair::new("skid")?;
         let tunnel = start(&pair, mobile, gateway)?;
         let exchanges = lose_and_return(&pair, &tunnel.mobile)?;
@@ -279,9 +338,8 @@ fn without_skid3_at_both_ends_a_lost_tunnel_comes_back_otherwise() -> Result<()>
             exchanges.contains(&first) && !exchanges.contains(&ExchangeType::SKID_RESUME),
             "{mobile}, {gateway}: {exchanges:?}"
         );
-        plain::carry(&pair)?;
-    }
-    Ok(())
+        plain::carry(&pair)
+    })
 }
 
 /// The third message waits for the file: nothing is up at the gateway before the entry is taken.
