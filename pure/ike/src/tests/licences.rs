@@ -17,7 +17,7 @@ fn connected() -> Pair {
 }
 
 /// Reloads one end's configuration with these licences.
-fn license(pair: &mut Pair, side: Side, nodes: &[&str]) {
+pub(super) fn license(pair: &mut Pair, side: Side, nodes: &[&str]) {
     let mut config = (*pair.host(side).engine.config).clone();
     zones_of(&mut config).licences = nodes.iter().map(|node| licence(node)).collect();
     let anew = pair.with(side, |engine, now| engine.reconfigure(config, now));
@@ -25,7 +25,7 @@ fn license(pair: &mut Pair, side: Side, nodes: &[&str]) {
 }
 
 /// Returns the licences of the newest tunnel, on which both ends agree.
-fn licensed(pair: &Pair) -> Vec<Licence> {
+pub(super) fn licensed(pair: &Pair) -> Vec<Licence> {
     let (left, right) = (pair.left.newest(), pair.right.newest());
     assert!(fit(left, right));
     left.agreement.clone().unwrap().licences

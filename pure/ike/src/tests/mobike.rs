@@ -46,7 +46,7 @@ pub(crate) fn move_to(pair: &mut Pair, path: Path) {
 }
 
 /// Returns the mobile node's addresses to which an end moved its children, in order.
-fn told(pair: &mut Pair, side: Side) -> Vec<IpAddr> {
+pub(super) fn told(pair: &mut Pair, side: Side) -> Vec<IpAddr> {
     let told = pair
         .host(side)
         .events
@@ -59,7 +59,7 @@ fn told(pair: &mut Pair, side: Side) -> Vec<IpAddr> {
     told.collect()
 }
 
-fn ips(of: &[&str]) -> Vec<IpAddr> {
+pub(super) fn ips(of: &[&str]) -> Vec<IpAddr> {
     of.iter().map(|ip| ip.parse().unwrap()).collect()
 }
 
@@ -78,7 +78,7 @@ fn sent(pair: &Pair, from: Side, kind: NotifyType) -> usize {
         .count()
 }
 
-fn mobile_events(pair: &mut Pair, side: Side) -> Vec<(bool, Vec<IpAddr>)> {
+pub(super) fn mobile_events(pair: &mut Pair, side: Side) -> Vec<(bool, Vec<IpAddr>)> {
     let events = pair
         .host(side)
         .events

@@ -47,6 +47,7 @@ mod redirect;
 mod refusal;
 mod rekey;
 mod resource;
+mod resumed;
 mod revocation;
 mod round_trip;
 mod screen;

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use wire::ike::{Datagram, NotifyType, Payload};
 
 /// Address of the other gateway.
-const OTHER: &str = "198.51.100.7";
+pub(super) const OTHER: &str = "198.51.100.7";
 
 fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
@@ -45,7 +45,7 @@ pub(crate) fn send_away(pair: &mut Pair) {
 }
 
 /// Ends the redirects of the right host.
-fn serve(pair: &mut Pair) {
+pub(super) fn serve(pair: &mut Pair) {
     pair.right.engine.config.elsewhere = None;
 }
 
@@ -66,7 +66,7 @@ fn notifies(flying: &Flying) -> Vec<NotifyType> {
 
 impl Host {
     /// Returns the gateways that the host was redirected to.
-    fn sent_to(&self) -> Vec<IpAddr> {
+    pub(super) fn sent_to(&self) -> Vec<IpAddr> {
         let sent = self.events.iter().filter_map(|event| match event {
             Event::Redirected { to, .. } => Some(*to),
             _ => None,
@@ -82,7 +82,7 @@ impl Host {
 
 /// Returns true if both ends have one child and one IKE SA, which uses this address of the right
 /// host.
-fn is_up_at(pair: &Pair, gateway: &str) -> bool {
+pub(super) fn is_up_at(pair: &Pair, gateway: &str) -> bool {
     let at: Vec<_> = pair
         .left
         .engine
