@@ -34,6 +34,8 @@ pub(crate) struct PeerTable {
     pub(crate) authorities: [u8; 32],
     /// The addresses of all peers that have a fixed one.
     pub(crate) addresses_of_peers: BTreeSet<IpAddr>,
+    /// Number of configurations that this engine had before.
+    pub(crate) version: u64,
 }
 
 impl PeerTable {
@@ -56,6 +58,7 @@ impl PeerTable {
             signing: Signing::of(&config.peers),
             addresses_of_peers: peers.clone().filter_map(|peer| peer.address).collect(),
             ppks: peers.clone().any(|peer| peer.ppk.is_some()),
+            version: 0,
             config,
         }
     }

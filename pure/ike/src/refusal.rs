@@ -56,6 +56,9 @@ pub enum NotResumed {
     /// The inner addresses of the session are leased to another identity.
     #[error("its inner addresses have been leased to another one since")]
     OtherAddress,
+    /// The configuration has changed since the first message was answered.
+    #[error("the configuration has changed while the session was being resumed")]
+    Reconfigured,
     /// The answer would be too long for a source address that is not verified.
     #[error("the answer would be much longer than the request, whose source is not verified")]
     TooLong,

@@ -32,6 +32,7 @@ impl Engine {
                 ..config
             }),
         );
+        self.config.version = old.version + 1;
         let same_self = old.identity == self.config.identity;
         let kept = old.peers.iter().filter_map(|before| {
             let after = self.config.peer(before.id)?;

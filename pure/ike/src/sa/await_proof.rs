@@ -27,7 +27,7 @@ use crate::extension::{nat, reauth, redirect, skid};
 use crate::keys::{Inputs, UnprovedKeys, first_cipher};
 use crate::refusal::{NotResumed, Refusal};
 use crypto::Secret;
-use model::{Deadline, Instant};
+use model::{Deadline, Instant, PeerId};
 use resumption::{Entry, Handle, Operation, OperationId, Way};
 use wire::ike::{Datagram, ExchangeType, Message, Payload};
 
@@ -40,7 +40,11 @@ pub(crate) struct AwaitProof {
     /// The first one, once open.
     request: Message,
     traits: Traits,
+    /// The peer that the second message is for.
+    peer: PeerId,
     agreed: Agreed,
+    /// Version of the configuration by which both ends have agreed.
+    version: u64,
     /// The third message, while the store is taking the entry.
     postponed: Option<(Box<Postponed>, PeerProved)>,
     expires: Instant,
@@ -147,9 +151,11 @@ impl AwaitProof {
                 first: octets,
                 second: answer,
             },
+            peer: peer.id,
             request,
             traits,
             agreed,
+            version: turn.ctx.config.version,
             postponed: None,
             expires: until,
         }))
@@ -220,10 +226,18 @@ impl AwaitProof {
             let why = refusal(&self.entry, NotResumed::Spent);
             return self.refuse(why, &arrived, turn);
         }
-        // A reload may have come between.
-        let from = arrived.path.remote.ip();
-        let peer = match judge(&self.entry, &self.request, from, turn.ctx.config) {
-            Ok(peer) => peer,
+        if self.version != turn.ctx.config.version {
+            let why = refusal(&self.entry, NotResumed::Reconfigured);
+            return self.refuse(why, &arrived, turn);
+        }
+        // The proof may come from another address than the first message.
+        let address = arrived.path.remote.ip();
+        let peer = match judge(&self.entry, &self.request, address, turn.ctx.config) {
+            Ok(peer) if peer.id == self.peer => peer,
+            Ok(peer) => {
+                let identity = peer.identity.clone();
+                return self.refuse(Refusal::WrongAddress { identity, address }, &arrived, turn);
+            }
             Err(why) => return self.refuse(why, &arrived, turn),
         };
         if turn.ctx.barred.contains(&peer.id) {

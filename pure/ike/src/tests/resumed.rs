@@ -175,6 +175,53 @@ fn an_entry_names_no_licensed_node() {
 
 // Changes of the configuration.
 
+/// SKID3 agrees on everything before the initiator is proved, and a reload may come between.
+// Weakness: 183
+#[test]
+fn a_session_is_resumed_by_the_terms_of_now() {
+    for way in WAYS {
+        for passed in 0..=4 {
+            let mut pair = lost_as(plain(way));
+            pair.initiate(Side::Left);
+            (0..passed).for_each(|_| assert!(pair.deliver_next()));
+            let mut right = plain(way).1;
+            right.peers[0].role = vpn("10.0.1.0/24", "10.8.0.0/24", ZonePolicy::default());
+            pair.with(Side::Right, |engine, now| engine.reconfigure(right, now));
+            pair.run_for(LONG);
+            if pair.left.up() == 0 {
+                pair.connect();
+            }
+            is_one_tunnel(&pair);
+            let local = pair.right.child().local.to_vec();
+            assert_eq!(local, [prefix("10.0.1.0/24")], "{way:?} after {passed}");
+        }
+    }
+}
+
+/// An identity may be two peers, each at an address of its own, with terms of its own.
+// Weakness: 183
+#[test]
+fn a_proof_from_the_address_of_another_peer_resumes_nothing() {
+    let (left, mut right) = plain(Resumption::Skid3);
+    let role = vpn("10.0.0.0/8", "10.8.0.0/24", ZonePolicy::default());
+    let mut elsewhere = peer("mobile", role);
+    elsewhere.id = peer_id("mobile elsewhere");
+    elsewhere.resumption = Resumption::Skid3;
+    right.peers[0].address = Some(LEFT.parse().unwrap());
+    elsewhere.address = Some(CELL.parse().unwrap());
+    right.peers.push(elsewhere);
+    let mut pair = lost_as((left, right));
+    let request = first(&mut pair);
+    let response = answer(&mut pair, &request);
+    let mut proof = answer(&mut pair, &response);
+    proof.path.remote.set_ip(CELL.parse().unwrap());
+    pair.deliver(&proof);
+    pair.intercept();
+    assert_eq!(pair.right.resumed(), [false]);
+    let told = pair.right.refusals();
+    assert!(told.iter().any(|why| why.contains(CELL)), "{told:?}");
+}
+
 // Weakness: 183
 #[test]
 fn a_user_that_was_removed_since_the_loss_is_not_resumed() {
