@@ -18,20 +18,20 @@ use std::hint::black_box;
 use std::time::Duration;
 
 /// Repetitions within one measurement.
-const TIMES: u32 = 200;
+pub(super) const TIMES: u32 = 200;
 
-const PRF: Prf = Prf::HmacSha256;
+pub(super) const PRF: Prf = Prf::HmacSha256;
 
 /// Octets of a nonce.
-const NONCE: [u8; 32] = [7; 32];
+pub(super) const NONCE: [u8; 32] = [7; 32];
 /// Octets of an IKE SPI.
-const SPI: [u8; 8] = [9; 8];
+pub(super) const SPI: [u8; 8] = [9; 8];
 /// Octets of an AES-128-GCM key with its salt.
 const KEY_LEN: usize = 16;
-const KEY_AND_SALT_LEN: usize = KEY_LEN + 4;
+pub(super) const KEY_AND_SALT_LEN: usize = KEY_LEN + 4;
 /// Unencrypted part of an AEAD message: the IKE header and that of the SK payload (RFC 5282 section
 /// 5.1).
-const CLEAR: [u8; 32] = [1; 32];
+pub(super) const CLEAR: [u8; 32] = [1; 32];
 /// Octets of a message around its text: the unencrypted part, the IV and the ICV.
 const FRAMING: usize = CLEAR.len() + 8 + ICV_LEN;
 
@@ -48,12 +48,12 @@ pub(super) struct Raw {
     response: Vec<u8>,
 }
 
-/// Result of IKE_SA_INIT.
-struct Agreed {
-    inbound: Aead,
-    outbound: Aead,
-    sk_d: Vec<u8>,
-    sk_p: [Vec<u8>; 2],
+/// Keys of an IKE SA.
+pub(super) struct Agreed {
+    pub inbound: Aead,
+    pub outbound: Aead,
+    pub sk_d: Vec<u8>,
+    pub sk_p: [Vec<u8>; 2],
 }
 
 impl Raw {
@@ -82,12 +82,10 @@ impl Raw {
     }
 
     /// Runs one set-up. Returns the AEAD contexts of the child SA.
-    fn set_up(&self) -> [Aead; 2] {
+    pub fn set_up(&self) -> [Aead; 2] {
         let agreed = self.agree();
         self.authenticate(&agreed);
-        let keymat = PRF.plus(&agreed.sk_d, &[&NONCE, &NONCE], 2 * KEY_AND_SALT_LEN);
-        let (of_i, of_r) = keymat.expose().split_at(KEY_AND_SALT_LEN);
-        [aead(of_i), aead(of_r)]
+        child(&agreed.sk_d)
     }
 
     /// Runs the key agreement, with the same result each time: the request is sealed with the
@@ -97,19 +95,7 @@ impl Raw {
         black_box(pair.public());
         let shared = pair.agree(&self.public).expect("an honest public value");
         let nonces = [NONCE, NONCE].concat();
-        let seed = PRF.mac(&nonces, &[shared.expose()]);
-        let length = 3 * PRF.len() + 2 * KEY_AND_SALT_LEN;
-        let keys = PRF.plus(seed.expose(), &[&nonces, &SPI, &SPI], length);
-        let (sk_d, keys) = keys.expose().split_at(PRF.len());
-        let (of_i, keys) = keys.split_at(KEY_AND_SALT_LEN);
-        let (of_r, keys) = keys.split_at(KEY_AND_SALT_LEN);
-        let (sk_pi, sk_pr) = keys.split_at(PRF.len());
-        Agreed {
-            inbound: aead(of_i),
-            outbound: aead(of_r),
-            sk_d: sk_d.to_vec(),
-            sk_p: [sk_pi.to_vec(), sk_pr.to_vec()],
-        }
+        Agreed::expand(&PRF.mac(&nonces, &[shared.expose()]), &nonces)
     }
 
     fn authenticate(&self, agreed: &Agreed) {
@@ -125,6 +111,31 @@ impl Raw {
     }
 }
 
+impl Agreed {
+    /// Derives the seven keys.
+    pub fn expand(seed: &Secret, nonces: &[u8]) -> Self {
+        let length = 3 * PRF.len() + 2 * KEY_AND_SALT_LEN;
+        let keys = PRF.plus(seed.expose(), &[nonces, &SPI, &SPI], length);
+        let (sk_d, keys) = keys.expose().split_at(PRF.len());
+        let (of_i, keys) = keys.split_at(KEY_AND_SALT_LEN);
+        let (of_r, keys) = keys.split_at(KEY_AND_SALT_LEN);
+        let (sk_pi, sk_pr) = keys.split_at(PRF.len());
+        Self {
+            inbound: aead(of_i),
+            outbound: aead(of_r),
+            sk_d: sk_d.to_vec(),
+            sk_p: [sk_pi.to_vec(), sk_pr.to_vec()],
+        }
+    }
+}
+
+/// Returns the AEAD contexts of a child SA.
+pub(super) fn child(sk_d: &[u8]) -> [Aead; 2] {
+    let keymat = PRF.plus(sk_d, &[&NONCE, &NONCE], 2 * KEY_AND_SALT_LEN);
+    let (of_i, of_r) = keymat.expose().split_at(KEY_AND_SALT_LEN);
+    [aead(of_i), aead(of_r)]
+}
+
 /// AUTH with a pre-shared key (RFC 7296 section 2.15).
 fn proof(message: &[u8], sk_p: &[u8]) -> Secret {
     let identity = PRF.mac(sk_p, &[b"\x02\0\0\x00001000.bench"]);
@@ -132,12 +143,12 @@ fn proof(message: &[u8], sk_p: &[u8]) -> Secret {
     PRF.mac(key.expose(), &[message, &NONCE, identity.expose()])
 }
 
-fn aead(key_and_salt: &[u8]) -> Aead {
+pub(super) fn aead(key_and_salt: &[u8]) -> Aead {
     let key = &key_and_salt[..KEY_LEN];
     Aead::new(AeadAlgorithm::Aes128Gcm, key).expect("as long as the cipher takes")
 }
 
-const fn nonce() -> [u8; NONCE_LEN] {
+pub(super) const fn nonce() -> [u8; NONCE_LEN] {
     [6; NONCE_LEN]
 }
 

@@ -396,7 +396,9 @@ mod tests {
             rounds: vec![
                 Round {
                     full_us: 200.0,
+                    full_raw_us: 70.0,
                     resumed_us: 199.0 / saved,
+                    resumed_raw_us: 20.0,
                     full_ms: 2.0,
                     resumed_ms: 1.0,
                 };

@@ -5,11 +5,15 @@
 //! ECDSA. All gateways share one core, and only the one whose turn it is has work. In each round,
 //! each sets up tunnels by full exchanges (X25519); all initiators lose their IKE SAs without a
 //! Delete, and resume. An echo passes through every tunnel, before and after. The tunnels then end,
-//! outside the measured part. A ratio compares both turns of one round.
+//! outside the measured part. A ratio compares both turns of one round. Each turn also times the
+//! cryptography of its set-ups alone (`raw`), so that a machine that becomes slower does so for both.
 
 mod distance;
+mod raw;
 mod report;
 mod text;
+
+use raw::Cryptography;
 
 pub(crate) use distance::{Distant, SetUp, distant};
 pub(crate) use report::Round;
@@ -179,8 +183,10 @@ fn rounds(options: &Options, gateways: &mut [Gateway; 2]) -> Result<Vec<(Terms, 
 /// A gateway with its crowd.
 struct Gateway {
     terms: Terms,
+    way: Way,
     responder: Responder,
     crowd: Crowd,
+    cryptography: Cryptography,
     /// True if sessions are resumed.
     resumes: bool,
 }
@@ -201,18 +207,22 @@ impl Gateway {
         crowd.resume(resumption);
         Ok(Self {
             terms,
+            way: options.way,
             responder,
             crowd,
+            cryptography: Cryptography::new()?,
             resumes: resumption != Resumption::Off,
         })
     }
 
     fn round(&mut self, setups: usize) -> Result<Round> {
         let pace = Pace::Queue(AT_ONCE);
+        let full_raw_us = self.cryptography.full(self.terms)?;
         let (run, full_us) = self.turn(setups, |crowd| crowd.run(setups, pace))?;
         ensure!(run.resumed == 0, "a new tunnel was resumed");
         let full_ms = middle(&run);
         self.crowd.lose(setups)?;
+        let resumed_raw_us = self.cryptography.resumed(self.way)?;
         let (run, resumed_us) = self.turn(setups, |crowd| crowd.run_again(setups, pace))?;
         let (resumed, wanted) = (run.resumed, usize::from(self.resumes) * setups);
         ensure!(
@@ -224,7 +234,9 @@ impl Gateway {
         self.crowd.settle(SILENCE)?;
         Ok(Round {
             full_us,
+            full_raw_us,
             resumed_us,
+            resumed_raw_us,
             full_ms,
             resumed_ms,
         })

@@ -27,10 +27,12 @@ impl Measured for Report {
             "Tunnels are set up in full (X25519), lost without a Delete, and resumed by {way}, at \
              gateways with {core}: {} in each of {} rounds. Processor time of the gateway for each \
              in µs, the median with the smallest and the largest, and the ratio of the two in a \
-             round; then the time in ms until half of them are up, with 16 under way.",
+             round; then the same of the cryptography alone, and the time in ms until half of them \
+             are up, with 16 under way.",
             self.setups, self.rounds
         );
-        let names = ["by", "in full", "resumed", "ratio", "up after"].map(str::to_owned);
+        let names = ["by", "in full", "resumed", "ratio", "crypto", "up after"];
+        let names = names.map(str::to_owned);
         let table: String = self.rows.iter().map(line).collect();
         format!("{}\n{}{table}", paragraph("", 0, &about), row(names))
     }
@@ -47,12 +49,16 @@ fn line(of: &Row) -> String {
         of.full_us.text(0),
         of.resumed_us.text(0),
         of.ratio.text(2),
+        format!(
+            "{:.0} {:.0} {:.1}",
+            of.full_raw_us.median, of.resumed_raw_us.median, of.raw_ratio.median
+        ),
         format!("{:.1} {:.1}", of.full_ms.median, of.resumed_ms.median),
     ])
 }
 
-fn row([terms, full, resumed, ratio, up]: [String; 5]) -> String {
-    format!("{terms:>6} {full:>17} {resumed:>17} {ratio:>17} {up:>11}\n")
+fn row([terms, full, resumed, ratio, raw, up]: [String; 6]) -> String {
+    format!("{terms:>6} {full:>16} {resumed:>16} {ratio:>15} {raw:>12} {up:>9}\n")
 }
 
 #[cfg(test)]
