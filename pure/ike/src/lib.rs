@@ -71,6 +71,7 @@ mod runs;
 mod sa;
 mod selectors;
 mod session;
+mod shown;
 mod signature;
 mod spi;
 mod task;

@@ -11,6 +11,7 @@
 //! a part of the limit ([`PART`]), and more as soon as half of that is used. The caller meters what
 //! child SAs carry (`Engine::meter`).
 
+use crate::shown::Shown;
 use crypto::{Prf, Rng, UnixTime};
 use model::{ChildSaId, Deadline, Group, Identity, IkeSaId, Instant, PeerId};
 use resumption::{
@@ -18,7 +19,6 @@ use resumption::{
     Usage, Way,
 };
 use std::collections::{BTreeMap, VecDeque};
-use std::net::IpAddr;
 use std::time::Duration;
 
 /// Time between two checkpoints.
@@ -52,9 +52,8 @@ pub(crate) struct Held {
     pub(crate) chain: Vec<Vec<u8>>,
     /// Time at which they were believed.
     pub(crate) believed: UnixTime,
-    /// Our address when the ticket was presented without an answer. From another one, whoever reads
-    /// on both networks would recognize us.
-    pub(crate) shown_from: Option<IpAddr>,
+    /// Where it was presented without an answer.
+    pub(crate) shown: Shown,
 }
 
 /// The part of an entry that stays the same for all tickets of an IKE SA, and its use.
@@ -347,11 +346,15 @@ impl Tickets {
     }
 
     /// Removes and returns the ticket of a peer, unless it has ended: "a client MUST NOT reuse a
-    /// ticket" (RFC 5723 section 4.3.1). `from` is our address.
-    pub(crate) fn present(&mut self, peer: PeerId, from: IpAddr, now: Instant) -> Option<Held> {
+    /// ticket" (RFC 5723 section 4.3.1). `shown` is where it is seen from now on: one that was seen
+    /// elsewhere is dropped, or kept if there is no route.
+    pub(crate) fn present(&mut self, peer: PeerId, shown: Shown, now: Instant) -> Option<Held> {
+        let before = self.held.get(&peer)?.shown;
+        if before != Shown::Nowhere && shown == Shown::Nowhere {
+            return None;
+        }
         let held = self.held.remove(&peer)?;
-        let is_good = now < held.ends && held.shown_from.is_none_or(|before| before == from);
-        is_good.then_some(held)
+        (now < held.ends && before.allows(shown)).then_some(held)
     }
 
     /// Keeps a ticket that was presented and not answered, unless there is another one: "a ticket

@@ -29,7 +29,7 @@ use model::{
     TrafficSelector, Transmit,
 };
 use resumption::{Handle, Operation, Outcome, ReferenceKey, Usage};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use wire::ecn::Ecn;
@@ -359,6 +359,12 @@ impl Node {
     /// [`Self::remotes`] the best first.
     pub fn handle_ways(&mut self, ways: &[Way], now: Instant) {
         self.own.tunnels.handle_ways(ways);
+        // The best of each comes first, and is the last to be entered.
+        let best = ways.iter().rev().map(|way| (way.remote, way.local));
+        let best: BTreeMap<_, _> = best.collect();
+        let remotes = self.own.tunnels.remotes(&self.ike).into_iter();
+        self.ike
+            .set_sources(remotes.map(|remote| (remote, best.get(&remote).copied())));
         self.initiate_due(now);
     }
 
@@ -847,11 +853,15 @@ impl Node {
     }
 
     /// Initiates due peers at once or, if NAT detection needs the local address, after the driver
-    /// has reported the routes.
+    /// has reported the routes. Peers whose sessions are resumed need it later.
     pub(crate) fn initiate_known(&mut self, now: Instant) {
-        match self.own.tunnels.outside().is_honest() {
-            false => self.initiate_due(now),
-            true => self.events.push_back(Event::WaysWanted { of: None }),
+        let honest = self.own.tunnels.outside().is_honest();
+        if !honest {
+            self.initiate_due(now);
+        }
+        let resumes = |peer: &ike::Peer| peer.resumption != ike::Resumption::Off;
+        if honest || self.ike.peers().iter().any(resumes) {
+            self.events.push_back(Event::WaysWanted { of: None });
         }
     }
 }

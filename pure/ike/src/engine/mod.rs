@@ -40,6 +40,7 @@ use crate::sa::resume_sent::ResumeSent;
 use crate::sa::turn::{Beside, Context, Output, Turn};
 use crate::sa::{Sa, State};
 use crate::session::Session;
+use crate::shown::Sources;
 use crate::spi;
 use crate::task::{follow, liveness, rekey_child, rekey_ike};
 use crate::tickets::Tickets;
@@ -70,6 +71,7 @@ pub struct Engine {
     pub(crate) out: Output,
     pub(crate) pools: Pools,
     pub(crate) tickets: Tickets,
+    sources: Sources,
     /// Boxed because `Sa` is large, and a map moves its values and reserves room for more.
     pub(crate) sas: BTreeMap<IkeSaId, Box<Sa>>,
     pub(crate) by_spi: BTreeMap<u64, IkeSaId>,
@@ -105,6 +107,7 @@ impl Engine {
             out: Output::default(),
             pools: Pools::default(),
             tickets: Tickets::new(&seed),
+            sources: Sources::default(),
             sas: BTreeMap::new(),
             by_spi: BTreeMap::new(),
             peer_index: PeerIndex::default(),
@@ -142,6 +145,12 @@ impl Engine {
     /// lost with an earlier process (RFC 6290).
     pub fn set_incarnation(&mut self, incarnation: Incarnation) {
         self.ike_spis.set_incarnation(incarnation);
+    }
+
+    /// Sets our address for packets to each remote one; `None` without a route. A ticket that was
+    /// presented from one of them is not presented from another.
+    pub fn set_sources(&mut self, sources: impl Iterator<Item = (IpAddr, Option<IpAddr>)>) {
+        self.sources.set(sources);
     }
 
     /// Initiates an IKE SA with a configured peer, and its child SA if the role has one. Ends in
@@ -184,7 +193,8 @@ impl Engine {
         let (menu, path) = self.prepare(peer, path, anew, now)?;
         let known = self.config.peer(peer);
         let allowed = known.map_or(Resumption::Off, |known| known.resumption);
-        let held = self.tickets.present(peer, path.local.ip(), now);
+        let shown = self.sources.shown(path);
+        let held = self.tickets.present(peer, shown, now);
         let held = held.filter(|held| allowed.allows(held.keys.way));
         Ok(self.insert_begun(peer, path, anew, now, |turn| {
             match held.and_then(|held| ResumeSent::begin(held, turn)) {
@@ -686,6 +696,7 @@ impl Engine {
             out: &mut self.out,
             pools: &mut self.pools,
             tickets: &mut self.tickets,
+            sources: &self.sources,
             beside,
             now,
             today: self.today,

@@ -182,6 +182,10 @@ impl Sa {
         if let Due::Again(datagrams) = due {
             if let State::ResumeSent(state) = &mut self.state {
                 state.doubt(turn);
+                if !state.note_shown(turn) {
+                    self.state = State::GONE;
+                    return;
+                }
             }
             let mut children = Vec::new();
             if let State::Established(state) = &mut self.state {

@@ -26,6 +26,7 @@ use crate::exchange::{find_notify, first_error, is_ours, key_exchange, nonce, ru
 use crate::extension::fragment::{self, Outgoing};
 use crate::extension::{childless, cookie, nat, redirect, skid, ticket};
 use crate::keys::{Inputs, UnprovedKeys, first_cipher};
+use crate::shown::Shown;
 use crate::task::confirm::Confirm;
 use crate::tickets::Held;
 use crypto::Secret;
@@ -161,15 +162,19 @@ impl ResumeSent {
         }
     }
 
+    /// Notes that the first message is sent once more. Returns false if it must not be: its ticket
+    /// was seen on another network. On networks that are not known, it is repeated.
+    pub(crate) fn note_shown(&mut self, turn: &Turn<'_, '_>) -> bool {
+        let (before, now) = (self.held.shown, turn.ctx.sources.shown(turn.core.path));
+        self.held.shown = before.and(now);
+        before == now || self.held.shown != Shown::Anywhere
+    }
+
     /// Gives up, as no acceptable response arrived. A gateway that is away for longer knows the
     /// ticket when it is back.
     pub(super) fn give_up(self, turn: &mut Turn<'_, '_>) {
         if !self.is_refused {
-            let held = Held {
-                shown_from: Some(turn.core.path.local.ip()),
-                ..self.held
-            };
-            turn.ctx.tickets.put_back(turn.core.peer_id(), held);
+            turn.ctx.tickets.put_back(turn.core.peer_id(), self.held);
         }
     }
 
@@ -192,6 +197,7 @@ impl ResumeSent {
             Some(enclosed) => enclosed.seal(header, &payloads),
         };
         turn.ctx.transmit(turn.core.path, &octets);
+        self.note_shown(turn);
         self.sent.clone_from(&octets);
         let timers = &turn.ctx.config.timers;
         let parcel = Outgoing::clear(octets);

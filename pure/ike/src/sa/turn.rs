@@ -14,6 +14,7 @@ use crate::limits::{Checks, Redirects};
 use crate::peer_table::PeerTable;
 use crate::pool::Pools;
 use crate::refusal::Refusal;
+use crate::shown::Sources;
 use crate::signature;
 use crate::spi::{self, Fresh};
 use crate::tickets::Tickets;
@@ -36,6 +37,7 @@ pub(crate) struct Context<'a> {
     /// Addresses to lease.
     pub(crate) pools: &'a mut Pools,
     pub(crate) tickets: &'a mut Tickets,
+    pub(crate) sources: &'a Sources,
     /// Other IKE SAs with the same peer that are up.
     pub(crate) beside: Beside,
     pub(crate) now: Instant,

@@ -8,6 +8,7 @@ use crate::keys::ProvedKeys;
 use crate::sa::turn::{Context, Turn};
 use crate::session::Session;
 use crate::session::task::{Answer, Task, Then};
+use crate::shown::Shown;
 use crate::signature;
 use crate::tickets::{Account, Carried, Held, Terms};
 use crypto::UnixTime;
@@ -133,7 +134,7 @@ pub(crate) fn note_given(session: &mut Session, message: &Message, turn: &mut Tu
         keys: session.keys.kept(given.way),
         chain,
         believed: session.terms.believed,
-        shown_from: None,
+        shown: Shown::Nowhere,
     };
     turn.ctx.tickets.hold(turn.core.peer_id(), held);
 }

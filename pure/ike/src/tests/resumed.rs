@@ -304,6 +304,104 @@ fn a_client_that_moves_before_its_proof_arrives_is_found_where_it_moved_to() {
     }
 }
 
+/// Address of an initiation for which the operating system chooses one.
+const ANY: &str = "0.0.0.0";
+
+/// Sets the address that the operating system of the left end chooses.
+fn chooses(pair: &mut Pair, local: Option<&str>) {
+    let local = local.map(|local| local.parse().unwrap());
+    let sources = [(RIGHT.parse().unwrap(), local)];
+    pair.left.engine.set_sources(sources.into_iter());
+}
+
+/// Returns the number of messages that present a ticket.
+fn shows(pair: &Pair, ticket: &[u8]) -> usize {
+    let has = |flying: &&Flying| {
+        let mut parts = flying.message.windows(ticket.len());
+        parts.any(|part| part == ticket)
+    };
+    pair.sent.iter().filter(has).count()
+}
+
+/// Rule: a handle is shown on one network only. The operating system chooses the address of each
+/// message.
+// Weakness: 185
+#[test]
+fn a_ticket_that_is_not_answered_is_shown_on_one_network_only() {
+    let cases = [
+        (None, None, false),
+        (Some(Some(CELL)), Some(Some(CELL)), true),
+        (Some(Some(CELL)), Some(Some(TRAIN)), false),
+        // Without a route, nobody has seen it.
+        (Some(None), Some(Some(TRAIN)), true),
+    ];
+    for way in WAYS {
+        for (before, after, resumes) in cases {
+            let which = format!("{way:?}, {before:?}, {after:?}");
+            let mut pair = lost_as(plain(way));
+            let held = pair.left.engine.tickets.copy(peer_id("gateway")).unwrap();
+            pair.deaf = true;
+            if let Some(local) = before {
+                chooses(&mut pair, local);
+            }
+            come_from(&mut pair, ANY);
+            pair.run_for(LONG);
+            assert_eq!(pair.left.engine.sas().count(), 0);
+            assert!(shows(&pair, &held.ticket) > 0);
+            pair.sent.clear();
+            pair.deaf = false;
+            if let Some(local) = after {
+                chooses(&mut pair, local);
+            }
+            come_from(&mut pair, ANY);
+            assert_eq!(shows(&pair, &held.ticket) > 0, resumes, "{which}");
+            assert_eq!(pair.left.resumed(), [false, resumes], "{which}");
+            is_one_tunnel(&pair);
+        }
+    }
+}
+
+/// A ticket waits for the network on which it was seen, if there is none at the moment.
+#[test]
+fn a_ticket_is_kept_while_there_is_no_route() {
+    for way in WAYS {
+        let mut pair = lost_as(plain(way));
+        pair.deaf = true;
+        for local in [Some(CELL), None] {
+            chooses(&mut pair, local);
+            come_from(&mut pair, ANY);
+            pair.run_for(LONG);
+            assert!(pair.left.holds_ticket(), "{way:?}, {local:?}");
+        }
+        pair.deaf = false;
+        chooses(&mut pair, Some(CELL));
+        come_from(&mut pair, ANY);
+        is_resumed(&pair);
+    }
+}
+
+/// The client comes to another network while its attempt is not answered.
+// Weakness: 185
+#[test]
+fn an_attempt_to_resume_does_not_follow_its_client_to_another_network() {
+    for way in WAYS {
+        let mut pair = lost_as(plain(way));
+        let held = pair.left.engine.tickets.copy(peer_id("gateway")).unwrap();
+        pair.deaf = true;
+        chooses(&mut pair, Some(CELL));
+        come_from(&mut pair, ANY);
+        pair.run_for(Duration::from_secs(5));
+        assert!(shows(&pair, &held.ticket) > 1, "{way:?}");
+        pair.sent.clear();
+        pair.deaf = false;
+        chooses(&mut pair, Some(TRAIN));
+        pair.run_for(MINUTE);
+        assert_eq!(shows(&pair, &held.ticket), 0, "{way:?}");
+        assert_eq!(pair.left.resumed(), [false, false]);
+        is_one_tunnel(&pair);
+    }
+}
+
 // Clones.
 
 fn cloning(way: Resumption) -> (Config, Config) {

@@ -21,7 +21,7 @@ use cover::Cover;
 use crypto::Secret;
 use desired::{Entry, Peers, Refused, Retry, UnknownPeer};
 use esp::PeerSettings;
-use ike::is_slot;
+use ike::{Resumption, is_slot};
 use initiations::Initiations;
 use keys::KeyReports;
 use level::{Levels, NoLevel};
@@ -508,10 +508,11 @@ impl Tunnels {
 
     /// Returns the addresses of peers to which ways are wanted, those in use before others.
     pub fn remotes(&self, ike: &ike::Engine) -> Vec<IpAddr> {
+        let honest = self.outside.is_honest();
         let known = ike.peers().iter();
-        let known = known.filter_map(|peer| peer.address);
+        let known = known.filter(|peer| honest || peer.resumption != Resumption::Off);
         let used = self.moving.remotes();
-        let remotes = used.chain(known.filter(|_| self.outside.is_honest()));
+        let remotes = used.chain(known.filter_map(|peer| peer.address));
         let mut seen = BTreeSet::new();
         remotes.filter(|remote| seen.insert(*remote)).collect()
     }
