@@ -402,6 +402,15 @@ impl ChildKeys {
         }
     }
 
+    /// Returns the inputs to the keys of the first child SA, as a thief of SK_d has them.
+    pub(crate) fn first(sk_d: Secret, nonces: Vec<u8>) -> Self {
+        Self {
+            sk_d: PrfKey::new(Prf::HmacSha256, sk_d),
+            nonces,
+            ..Self::made_up()
+        }
+    }
+
     /// Returns the inputs of a test vector.
     pub(crate) fn known(sk_d: Vec<u8>, shared: Vec<u8>, nonces: Vec<u8>) -> Self {
         Self {

@@ -1165,4 +1165,16 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "an initiator whose responder answers IKE_AUTH late begins again and forgets what it has sent, so the responder keeps an IKE SA and sends on a child SA that the initiator does not have",
         answer: Tests,
     },
+    Weakness {
+        number: 189,
+        seen: "RFC 5723 sections 9.2 and 9.8",
+        what: "a thief of a ticket key, of a store or of an entry resumes sessions without the keys or after their end, reads beyond the next key exchange, plays the gateway beyond the next full exchange, or resumes a session under another identity or with messages of another attempt",
+        answer: Tests,
+    },
+    Weakness {
+        number: 190,
+        seen: "Strata, resumption",
+        what: "a process that is killed between two messages leaves a session that is resumed twice, or a client that cannot get back",
+        answer: Tests,
+    },
 ];

@@ -15,7 +15,7 @@ use world::Hop;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Returns the start of a gateway with this number.
-fn start(number: u32) -> Incarnation {
+pub(super) fn start(number: u32) -> Incarnation {
     Incarnation::new(Secret::new(vec![7; 32]), number)
 }
 
