@@ -3,6 +3,7 @@
 
 use super::world::{GATEWAY, MOBILE, Policies, address, config};
 use crate::{Event, Node};
+use ike::Resumption;
 use mobility::Way;
 use model::{Encapsulation, Instant, PeerNames};
 use std::net::IpAddr;
@@ -59,6 +60,19 @@ fn without_a_way_the_system_chooses_once_its_time_has_come() {
     let mut node = node(Encapsulation::ForNat);
     node.handle_timeout(Instant::ZERO);
     assert_eq!(source(&mut node), Some("0.0.0.0".parse().unwrap()));
+}
+
+/// A ticket is shown on one network only, which is known by the address there.
+#[test]
+fn ways_to_a_peer_whose_sessions_are_resumed_are_wanted_and_nobody_waits_for_them() {
+    let policies = Policies {
+        resumption: Resumption::Skid3,
+        ..Policies::default()
+    };
+    let mut node = Node::new(config(MOBILE, &policies), [7; 32], Instant::ZERO);
+    assert_eq!(source(&mut node), Some("0.0.0.0".parse().unwrap()));
+    assert!(wants_ways(&mut node));
+    assert_eq!(node.remotes(), [address(GATEWAY)]);
 }
 
 #[test]

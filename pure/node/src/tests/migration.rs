@@ -15,9 +15,10 @@ use crate::{
     Config, Event, Handover, MigrationCounters, NoKeys, Node, Packet, Places, Role, Side, Slot,
     ZonePolicy,
 };
-use crypto::Secret;
-use ike::{sign_token, token_key};
+use crypto::{Secret, UnixTime};
+use ike::{Resumption, sign_token, token_key};
 use model::{CsaId, Identity, Instant, Licence, Right, Spi, TrafficSelector, ZoneId};
+use resumption::{Memory, Store};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -165,6 +166,8 @@ struct Quartet {
     is_mute: bool,
     /// Tokens seen on a link.
     tokens: Vec<Token>,
+    /// The sessions of the gateway.
+    store: Memory,
     network: Network<Flight>,
     /// Time at which the systems report the time of day next.
     report: Instant,
@@ -198,6 +201,7 @@ impl Quartet {
             off: [false; 4],
             is_mute: false,
             tokens: Vec::new(),
+            store: Memory::new(10),
             network: Network::default(),
             report: now,
             sequence: 0,
@@ -448,6 +452,12 @@ impl Hosts for Quartet {
     }
 
     fn collect(&mut self) {
+        while let Some(operation) = self.nodes[GATEWAY].poll_store() {
+            self.store.submit(operation, UnixTime::default());
+            while let Some(outcome) = self.store.poll() {
+                self.nodes[GATEWAY].handle_stored(outcome, self.now);
+            }
+        }
         loop {
             let sent = HOSTS
                 .into_iter()
@@ -511,6 +521,42 @@ fn the_next_node_reads_by_the_keys_of_the_one_before_and_then_by_its_own() {
     let handed =
         |event: &Event| matches!(event, Event::KeysHandedOn { node, .. } if *node == name(NEXT));
     assert!(quartet.events[LICENSED].iter().any(handed));
+}
+
+/// The tunnel runs to the home address, so nothing of its session depends on the agent.
+#[test]
+fn a_session_that_was_lost_on_the_way_is_resumed_at_the_next_agent() {
+    for way in [Resumption::Tickets, Resumption::Skid3] {
+        let mut hosts = HOSTS.map(host);
+        for who in [MOBILE, GATEWAY] {
+            hosts[who].peers[0].ike.resumption = way;
+        }
+        let mut quartet = Quartet::with(hosts);
+        let before = quartet.nodes[LICENSED].held_grants();
+        // The mobile node hears nothing of the gateway until it has given the tunnel up.
+        let exchanges = (34..=38).chain(240..=242);
+        quartet.lost = exchanges.map(|of| (GATEWAY, MOBILE, of)).collect();
+        quartet.go_on();
+        let up = |quartet: &Quartet| quartet.nodes[MOBILE].sa_with("gw").is_some();
+        for _ in 0..100_000 {
+            quartet.run_for(millis(2));
+            if !up(&quartet) {
+                break;
+            }
+        }
+        assert!(!up(&quartet), "{way:?}");
+        quartet.lost.clear();
+        quartet.run_for(millis(10_000));
+        for who in [MOBILE, GATEWAY] {
+            let resumed = |event: &Event| matches!(event, Event::Resumed { .. });
+            assert!(quartet.events[who].iter().any(resumed), "{way:?}, {who}");
+            assert_eq!(quartet.readers(who), [false, true], "{way:?}, {who}");
+        }
+        let held = quartet.nodes[NEXT].held_grants();
+        assert_eq!(held.len(), 1);
+        assert_ne!(held[0].csa, before[0].csa);
+        assert!(quartet.nodes[LICENSED].held_grants().is_empty());
+    }
 }
 
 /// If the new slot fails for any reason, the old one is left in time, and packets outside slots are

@@ -29,6 +29,7 @@ mod record;
 mod recovery;
 mod rekey;
 mod resource;
+mod resumed;
 mod revocation;
 mod scale;
 mod sight;

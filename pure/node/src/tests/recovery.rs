@@ -5,7 +5,7 @@ use crate::{Config, Credential, GrantState, PeerState, Ppk, Signer};
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use crypto::{RawKey, Secret, SignatureAlgorithm};
-use ike::SaState;
+use ike::{Resumption, SaState};
 use model::{Path, Suite};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -42,22 +42,32 @@ fn traffic_arrives(world: &mut World) -> bool {
 #[test]
 fn the_tunnel_and_the_licence_come_back_after_each_host_restarts() {
     for who in [MOBILE, GATEWAY, LICENSED] {
-        let mut world = World::connected(Policies::default());
-        world.restart(who);
-        world.delivered = Default::default();
-        recovers(&mut world);
+        for resumption in [Resumption::Off, Resumption::Tickets, Resumption::Skid3] {
+            let mut world = World::connected(Policies {
+                resumption,
+                ..Policies::default()
+            });
+            world.restart(who);
+            world.delivered = Default::default();
+            recovers(&mut world);
+        }
     }
 }
 
 #[test]
 fn a_host_that_was_off_for_an_hour_comes_back() {
     for who in [MOBILE, GATEWAY, LICENSED] {
-        let mut world = World::connected(Policies::default());
-        world.off[who] = true;
-        world.run_for(Duration::from_secs(3600));
-        world.off[who] = false;
-        world.delivered = Default::default();
-        recovers(&mut world);
+        for resumption in [Resumption::Off, Resumption::Tickets, Resumption::Skid3] {
+            let mut world = World::connected(Policies {
+                resumption,
+                ..Policies::default()
+            });
+            world.off[who] = true;
+            world.run_for(Duration::from_secs(3600));
+            world.off[who] = false;
+            world.delivered = Default::default();
+            recovers(&mut world);
+        }
     }
 }
 

@@ -14,11 +14,13 @@ use crate::{
     Addressing, ChildPolicy, Config, DropReason, Event, Node, Packet, Peer, Role, Side, Stance,
     Verdict, ZonePolicy,
 };
-use crypto::{Rng, Secret};
+use crypto::{Rng, Secret, UnixTime};
+use ike::Resumption;
 use model::{
     Features, Identity, Instant, LevelChoice, LevelGrant, Licence, MapKind, Mode, Path, Right, Run,
     Selectors, Sizes, Spi, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
 };
+use resumption::{Memory, Store};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -71,6 +73,8 @@ pub struct Policies {
     /// Packets are opaque while the loss of incoming packets is below this value, in
     /// ten-thousandths.
     pub opaque_below: u16,
+    /// How the tunnel is resumed.
+    pub resumption: Resumption,
 }
 
 impl Default for Policies {
@@ -95,6 +99,7 @@ impl Default for Policies {
             levels: [None; 2],
             every: 0,
             opaque_below: 0,
+            resumption: Resumption::Off,
         }
     }
 }
@@ -176,6 +181,8 @@ pub struct World {
     /// State changes of peers and grants.
     pub watch: Watch,
     pub policies: Policies,
+    /// The sessions of each host, which outlive its process.
+    stores: [Memory; 3],
     network: Network<Flight>,
 }
 
@@ -234,6 +241,7 @@ impl World {
             past: VecDeque::new(),
             watch: Watch::default(),
             policies,
+            stores: [(); 3].map(|()| Memory::new(100)),
             network: Network::new(rng),
         };
         (0..3).for_each(|who| world.look(who, "the start"));
@@ -434,6 +442,19 @@ impl World {
         verdict
     }
 
+    /// Passes requests of the hosts to their stores, which answer at once.
+    fn ask_stores(&mut self) {
+        for (who, store) in self.stores.iter_mut().enumerate() {
+            while let Some(operation) = self.nodes[who].poll_store() {
+                store.submit(operation, UnixTime::default());
+                while let Some(outcome) = store.poll() {
+                    self.nodes[who].handle_stored(outcome, self.now);
+                    self.watch.look(who, &self.nodes[who], "an IKE message");
+                }
+            }
+        }
+    }
+
     fn look(&mut self, who: usize, cause: &str) {
         self.watch.look(who, &self.nodes[who], cause);
     }
@@ -572,6 +593,7 @@ impl Hosts for World {
     }
 
     fn collect(&mut self) {
+        self.ask_stores();
         for (who, address) in ADDRESSES.iter().enumerate() {
             while let Some(transmit) = self.nodes[who].poll_transmit() {
                 let local = SocketAddr::new(address.parse().unwrap(), transmit.path.local.port());
@@ -701,6 +723,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         }];
     }
     if who != LICENSED {
+        peers[0].ike.resumption = policies.resumption;
         peers[0].ike.features.resources = policies.resources;
         peers[0].ike.features.esn = policies.esn[usize::from(who == GATEWAY)];
     }
