@@ -5,8 +5,8 @@
 //! * [`emulator`]: a wire with a rate, a delay, a queue and bit errors, in real time. [`vigil`]
 //!   keeps the machine awake for it, [`bystander`] measures how far the machine delayed it.
 //! * [`pair`], [`plain`], [`certified`], [`lending`], [`transfer`], [`chatter`], [`volley`],
-//!   [`spis`], [`wiretap`], [`tshark`], [`strongswan`], [`libreswan`], [`origin`], [`duo`],
-//!   [`openssl`], [`account`]: parts of end-to-end tests.
+//!   [`echo`], [`spis`], [`wiretap`], [`tshark`], [`strongswan`], [`libreswan`], [`origin`],
+//!   [`duo`], [`openssl`], [`account`]: parts of end-to-end tests.
 //! * [`walk`]: a mobile node between foreign agents, for tests of Mobile IPv4 and for the roaming
 //!   demo.
 //! * [`guest`]: a machine with its own kernel, for peers that use the kernel's ESP.
@@ -41,6 +41,7 @@ pub mod chatter;
 pub mod daemon;
 pub mod demo;
 pub mod duo;
+pub mod echo;
 pub mod emulator;
 pub mod experiment;
 pub mod figures;

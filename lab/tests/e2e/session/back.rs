@@ -4,21 +4,15 @@
 //! time without one, from the interruption on.
 
 use anyhow::{Result, anyhow, ensure};
+use lab::echo::{Client, Service};
 use lab::host::Host;
 use lab::pair::{self, DEADLINE, Pair, Terms, Tunnel};
 use lab::process::until;
 use lab::tshark;
 use lab::wiretap::{Seen, Wiretap, write_capture};
 use os::Family;
-use std::net::UdpSocket;
 use std::thread;
-use std::time::{Duration, Instant};
-
-/// Inner address and port of the service at the gateway.
-const SERVICE: &str = "10.8.0.1:7007";
-
-/// Time between two datagrams of the client.
-const PAUSE: Duration = Duration::from_millis(100);
+use std::time::Duration;
 
 /// Longest pause that a user hardly notices.
 const SOON: Duration = Duration::from_secs(1);
@@ -100,54 +94,20 @@ fn by_default_with(pair: &Pair, mobike: &str, more: &str) -> Result<Tunnel> {
     Ok(Tunnel { mobile, gateway })
 }
 
-/// A client at the mobile node, and a service at the gateway that answers each of its datagrams.
-struct Echo {
-    client: UdpSocket,
-    sent: u32,
+/// Starts a service at the gateway and its client at the mobile node.
+fn echo(pair: &Pair) -> Result<(Service, Client)> {
+    Ok((Service::start(&pair.gateway)?, Client::start(&pair.mobile)?))
 }
 
-impl Echo {
-    fn start(pair: &Pair) -> Result<Self> {
-        let service = pair.gateway.inside(|| Ok(UdpSocket::bind(SERVICE)?))?;
-        thread::spawn(move || {
-            let mut octets = [0; 4];
-            while let Ok((len, from)) = service.recv_from(&mut octets) {
-                // The client sends another datagram if the answer cannot leave.
-                let _ = service.send_to(&octets[..len], from);
-            }
-        });
-        let client = pair.mobile.inside(|| Ok(UdpSocket::bind("0.0.0.0:0")?))?;
-        client.set_read_timeout(Some(PAUSE))?;
-        let mut echo = Self { client, sent: 0 };
-        echo.answered()?;
-        Ok(echo)
-    }
-
-    /// Sends a datagram every [`PAUSE`] until one of them is answered. Returns the time that took.
-    fn answered(&mut self) -> Result<Duration> {
-        let (begun, first) = (Instant::now(), self.sent);
-        until("an answer of the gateway", DEADLINE, || {
-            // Nothing leaves while the tunnel is down.
-            let _ = self.client.send_to(&self.sent.to_be_bytes(), SERVICE);
-            self.sent += 1;
-            let mut octets = [0; 4];
-            let answer = self.client.recv(&mut octets);
-            let is_new = answer.is_ok() && u32::from_be_bytes(octets) >= first;
-            Ok(is_new.then_some(()))
-        })?;
-        Ok(begun.elapsed())
-    }
-
-    /// Sends until the gateway answers at the port that the NAT maps ESP to.
-    fn follows(&mut self, pair: &Pair, translation: Translation) -> Result<()> {
-        let rule = format!("udp dport {} @th", translation.esp);
-        until("ESP to where the NAT maps it", DEADLINE, || {
-            self.answered()?;
-            let rules = pair.between.run("nft list table ip nat")?;
-            let used = |line: &str| line.contains(&rule) && !line.contains("counter packets 0 ");
-            Ok(rules.lines().any(used).then_some(()))
-        })
-    }
+/// Sends until the gateway answers at the port that the NAT maps ESP to.
+fn follow(pair: &Pair, client: &mut Client, translation: Translation) -> Result<()> {
+    let rule = format!("udp dport {} @th", translation.esp);
+    until("ESP to where the NAT maps it", DEADLINE, || {
+        client.answered()?;
+        let rules = pair.between.run("nft list table ip nat")?;
+        let used = |line: &str| line.contains(&rule) && !line.contains("counter packets 0 ");
+        Ok(rules.lines().any(used).then_some(()))
+    })
 }
 
 /// Prints the time without an answer and fails if it is too long.
@@ -165,12 +125,12 @@ fn a_nat_that_gives_other_ports_costs_less_than_a_second() -> Result<()> {
         let pair = Pair::new("back")?;
         Translation::whole(40_000).put(&pair)?;
         let tunnel = by_default(&pair, mobike)?;
-        let mut echo = Echo::start(&pair)?;
+        let (_service, mut client) = echo(&pair)?;
         let before = tunnel.spis()?;
         for base in [41_000, 42_000, 43_000] {
             Translation::whole(base).put(&pair)?;
             let what = format!("other ports, MOBIKE {mobike}");
-            judge(&what, echo.answered()?, SOON)?;
+            judge(&what, client.answered()?, SOON)?;
         }
         ensure!(tunnel.spis()? == before, "other SAs replaced the tunnel");
     }
@@ -188,14 +148,14 @@ fn a_nat_that_maps_esp_apart_from_ike_is_followed_as_fast() -> Result<()> {
         };
         apart(40_000).put(&pair)?;
         let tunnel = by_default(&pair, mobike)?;
-        let mut echo = Echo::start(&pair)?;
-        echo.follows(&pair, apart(40_000))?;
+        let (_service, mut client) = echo(&pair)?;
+        follow(&pair, &mut client, apart(40_000))?;
         let before = tunnel.spis()?;
         for base in [41_000, 42_000, 43_000] {
             apart(base).put(&pair)?;
             let what = format!("other ports for each, MOBIKE {mobike}");
-            judge(&what, echo.answered()?, SOON)?;
-            echo.follows(&pair, apart(base))?;
+            judge(&what, client.answered()?, SOON)?;
+            follow(&pair, &mut client, apart(base))?;
         }
         ensure!(tunnel.spis()? == before, "other SAs replaced the tunnel");
     }
@@ -204,11 +164,11 @@ fn a_nat_that_maps_esp_apart_from_ike_is_followed_as_fast() -> Result<()> {
 
 /// Kills the gateway of a tunnel three times, and prints the times without an answer, each from the
 /// moment at which the process is gone, with the time that its start takes.
-fn kill(tunnel: &mut Tunnel, echo: &mut Echo, most: Duration) -> Result<()> {
+fn kill(tunnel: &mut Tunnel, client: &mut Client, most: Duration) -> Result<()> {
     for _ in 0..3 {
         tunnel.gateway.process().crash()?;
         let took = thread::scope(|scope| {
-            let waiting = scope.spawn(|| echo.answered());
+            let waiting = scope.spawn(|| client.answered());
             tunnel.gateway.start_again()?;
             let waited = waiting.join();
             waited.map_err(|_| anyhow!("the client panicked"))?
@@ -239,9 +199,9 @@ fn tokens(host: &Host, seen: &[Seen]) -> Result<Vec<String>> {
 fn a_gateway_that_was_killed_is_back_within_two_seconds_and_proves_it() -> Result<()> {
     let pair = Pair::new("back")?;
     let mut tunnel = by_default(&pair, "on")?;
-    let mut echo = Echo::start(&pair)?;
+    let (_service, mut client) = echo(&pair)?;
     let tap = Wiretap::open(&pair.mobile)?;
-    kill(&mut tunnel, &mut echo, LATER)?;
+    kill(&mut tunnel, &mut client, LATER)?;
     ensure!(is_proved(&mut tunnel), "no proof");
     let tokens = tokens(&pair.mobile, &tap.rest()?)?;
     ensure!(!tokens.is_empty(), "tshark sees no token");
@@ -255,9 +215,9 @@ fn a_gateway_that_was_killed_is_back_within_two_seconds_and_proves_it() -> Resul
 fn a_gateway_without_tokens_is_back_and_proves_nothing() -> Result<()> {
     let pair = Pair::new("back")?;
     let mut tunnel = by_default_with(&pair, "on", "[sessions]\ncrash_tokens = false\n")?;
-    let mut echo = Echo::start(&pair)?;
+    let (_service, mut client) = echo(&pair)?;
     let tap = Wiretap::open(&pair.mobile)?;
-    kill(&mut tunnel, &mut echo, MUCH_LATER)?;
+    kill(&mut tunnel, &mut client, MUCH_LATER)?;
     ensure!(!is_proved(&mut tunnel), "it proved something");
     let tokens = tokens(&pair.mobile, &tap.rest()?)?;
     ensure!(tokens.is_empty(), "{tokens:?}");
@@ -272,7 +232,7 @@ fn a_gateway_without_tokens_is_back_and_proves_nothing() -> Result<()> {
 fn a_gateway_whose_messages_are_each_lost_once_is_back_within_ten_seconds() -> Result<()> {
     let pair = Pair::new("back")?;
     let mut tunnel = by_default(&pair, "on")?;
-    let mut echo = Echo::start(&pair)?;
+    let (_service, mut client) = echo(&pair)?;
     let rules = "table ip lossy {
   set seen {
     typeof @th,160,128
@@ -286,7 +246,7 @@ fn a_gateway_whose_messages_are_each_lost_once_is_back_within_ten_seconds() -> R
 }\n";
     let file = pair.mobile.file("lossy.nft", rules)?;
     pair.mobile.run(&format!("nft -f {}", file.display()))?;
-    kill(&mut tunnel, &mut echo, MUCH_LATER)?;
+    kill(&mut tunnel, &mut client, MUCH_LATER)?;
     ensure!(is_proved(&mut tunnel), "no proof");
     let counted = pair.mobile.run("nft list table ip lossy")?;
     ensure!(!counted.contains("packets 0 "), "{counted}");
