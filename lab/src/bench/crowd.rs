@@ -32,7 +32,7 @@ pub(super) const NON_ESP_MARKER: &[u8] = &[0; 4];
 /// buffer does not overflow.
 const BREATH: usize = 32;
 
-/// Time after the last start until initiators that are not up have failed.
+/// Time without a start or an outcome until initiators that are not up have failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Time after which an initiator has given a lost IKE SA up for certain.
@@ -69,6 +69,9 @@ pub(super) struct Crowd {
     tunnels: Vec<Tunnel>,
     /// Way in which initiators from now on resume lost sessions.
     resumption: Resumption,
+    /// True if initiators that give up begin again, and those that have to.
+    persistent: bool,
+    gave_up: Vec<usize>,
     /// Number of messages that arrived.
     heard: usize,
 }
@@ -90,6 +93,16 @@ struct Initiator {
     outcome: Option<Outcome>,
     /// True if its IKE SA came up by resumption.
     resumed: bool,
+    /// Datagrams sent before the set-up began.
+    before: Sent,
+}
+
+/// Number of datagrams sent.
+#[derive(Clone, Copy, Default)]
+struct Sent {
+    all: u64,
+    /// Retransmitted requests among them.
+    again: u64,
 }
 
 enum Outcome {
@@ -110,6 +123,8 @@ pub(super) struct Run {
     pub lasted: Duration,
     /// Durations of the successful set-ups, the shortest first.
     pub setups: Vec<Duration>,
+    /// Times from the first start until each of them was up, the shortest first.
+    pub served: Vec<Duration>,
     /// Number of set-ups that resumed a session.
     pub resumed: usize,
     /// Requests, without retransmissions.
@@ -149,6 +164,8 @@ impl Crowd {
             dialogue: Vec::new(),
             tunnels: Vec::new(),
             resumption: Resumption::Off,
+            persistent: false,
+            gave_up: Vec::new(),
             heard: 0,
         })
     }
@@ -156,6 +173,11 @@ impl Crowd {
     /// Has all initiators from now on resume lost sessions in this way.
     pub const fn resume(&mut self, way: Resumption) {
         self.resumption = way;
+    }
+
+    /// Has initiators that give up begin again at once.
+    pub const fn persist(&mut self) {
+        self.persistent = true;
     }
 
     /// Gives all initiators from now on a key that the responder does not have.
@@ -206,7 +228,7 @@ impl Crowd {
         begin: impl Fn(&mut Self, usize) -> Result<()>,
     ) -> Result<Run> {
         let start = clock::now();
-        let (mut begun, mut patience) = (0, start + PATIENCE);
+        let (mut begun, mut under_way, mut patience) = (0, 0, start + PATIENCE);
         loop {
             let now = clock::now();
             if now >= patience || (begun == count && self.under_way == 0) {
@@ -220,18 +242,23 @@ impl Crowd {
             for _ in 0..due.min(BREATH) {
                 begin(self, from + begun)?;
                 begun += 1;
+            }
+            if due > 0 || self.under_way < under_way {
                 patience = now + PATIENCE;
             }
+            under_way = self.under_way;
             let next = match pace {
                 _ if due > BREATH => now,
                 Pace::Every(pause) if begun < count => start + pause * begun as u32,
                 Pace::Every(_) | Pace::Queue(_) => patience,
             };
             self.turn(next)?;
+            for index in mem::take(&mut self.gave_up) {
+                self.initiate(index)?;
+            }
         }
         self.give_up(from);
-        let lasted = clock::now().since(start);
-        Ok(self.summary(from, count, lasted))
+        Ok(self.summary(from, count, start))
     }
 
     /// Deletes the tunnels of the last initiators, and waits until the responder has confirmed.
@@ -386,6 +413,7 @@ impl Crowd {
             deadline: None,
             outcome: None,
             resumed: false,
+            before: Sent::default(),
         });
         self.under_way += 1;
         self.process(index, now);
@@ -393,15 +421,20 @@ impl Crowd {
     }
 
     fn begin_again(&mut self, index: usize) -> Result<()> {
+        let initiator = &mut self.initiators[index];
+        initiator.before = initiator.sent();
+        (initiator.began, initiator.outcome) = (clock::now(), None);
+        initiator.resumed = false;
+        self.under_way += 1;
+        self.initiate(index)
+    }
+
+    fn initiate(&mut self, index: usize) -> Result<()> {
         let now = clock::now();
         let path = self.path(u32::try_from(index)?);
         let initiator = &mut self.initiators[index];
-        initiator
-            .engine
-            .initiate(PEER, path, now + initiator.ahead)?;
-        (initiator.began, initiator.outcome) = (now, None);
-        initiator.resumed = false;
-        self.under_way += 1;
+        let theirs = now + initiator.ahead;
+        initiator.engine.initiate(PEER, path, theirs)?;
         self.process(index, now);
         Ok(())
     }
@@ -487,6 +520,10 @@ impl Crowd {
                     self.tunnels.push(Tunnel { number, child });
                     Outcome::Up(now.since(initiator.began))
                 }
+                Event::IkeDown { .. } if self.persistent && initiator.outcome.is_none() => {
+                    self.gave_up.push(index);
+                    continue;
+                }
                 Event::IkeDown { why, .. } => Outcome::Failed(why.to_string()),
                 _ => continue,
             };
@@ -506,19 +543,23 @@ impl Crowd {
         }
     }
 
-    fn summary(&self, from: usize, wanted: usize, lasted: Duration) -> Run {
+    fn summary(&self, from: usize, wanted: usize, start: Instant) -> Run {
         let mut run = Run {
             wanted,
-            lasted,
+            lasted: clock::now().since(start),
             ..Run::default()
         };
         for initiator in &self.initiators[from..] {
-            let counters = initiator.engine.counters();
-            run.retransmitted += counters.retransmitted;
-            run.requests += counters.sent - counters.retransmitted;
+            let (sent, before) = (initiator.sent(), initiator.before);
+            let again = sent.again - before.again;
+            run.retransmitted += again;
+            run.requests += sent.all - before.all - again;
             run.resumed += usize::from(initiator.resumed);
             match &initiator.outcome {
-                Some(Outcome::Up(took)) => run.setups.push(*took),
+                Some(Outcome::Up(took)) => {
+                    run.setups.push(*took);
+                    run.served.push(initiator.began.since(start) + *took);
+                }
                 Some(Outcome::Failed(why)) => {
                     run.failure.get_or_insert_with(|| why.clone());
                 }
@@ -526,8 +567,34 @@ impl Crowd {
             }
         }
         run.setups.sort_unstable();
+        run.served.sort_unstable();
         run.up = run.setups.len();
         run
+    }
+}
+
+impl Run {
+    /// Checks that all initiators are up.
+    pub fn complete(&self) -> Result<()> {
+        let Self {
+            up,
+            wanted,
+            failure,
+            ..
+        } = self;
+        let why = failure.as_deref().unwrap_or_default();
+        ensure!(up == wanted, "{up} of {wanted} are up: {why}");
+        Ok(())
+    }
+}
+
+impl Initiator {
+    fn sent(&self) -> Sent {
+        let counters = self.engine.counters();
+        Sent {
+            all: counters.sent,
+            again: counters.retransmitted,
+        }
     }
 }
 

@@ -1,14 +1,13 @@
 //! The responder: a `stratad` that knows every initiator, and the kernel's accounting of it.
 
 use super::cores;
-use super::memory::memory;
+use super::memory::{memory, peak};
 use crate::daemon::Daemon;
 use crate::host::Host;
 use anyhow::Result;
 use model::{Identity, TrafficSelector};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
@@ -119,26 +118,51 @@ impl Responder {
     /// Starts a responder with these terms for all initiators. For [`Terms::Ecdsa`], its
     /// certificate is in the host's folder.
     pub fn start_on(host: &Host, initiators: usize, terms: Terms) -> Result<Self> {
-        Self::start_for(host, initiators, terms, "")
+        Self::start_for(host, initiators, terms, "", "")
     }
 
-    /// Does the same, with more lines in the table of each initiator.
-    pub fn start_for(host: &Host, initiators: usize, terms: Terms, each: &str) -> Result<Self> {
+    /// Does the same, with more lines in the table of each initiator, and additional tables.
+    pub fn start_for(
+        host: &Host,
+        initiators: usize,
+        terms: Terms,
+        each: &str,
+        tables: &str,
+    ) -> Result<Self> {
         let node = match terms {
             Terms::Psk | Terms::Leased => "",
             Terms::Ecdsa => CERTIFIED,
         };
         let store = host.directory().join("leases.redb");
         let store = format!("[store]\nfile = \"{}\"\n", store.display());
-        Self::start_as(host, &(config(initiators, node, terms, each) + &store))
+        Self::start_as(
+            host,
+            &(config(initiators, node, terms, each) + &store + tables),
+        )
     }
 
     fn start_as(host: &Host, config: &str) -> Result<Self> {
-        host.secret("bench.psk", std::str::from_utf8(KEY)?)?;
-        let daemon = host.stratad(config)?;
-        // The API exists before the sockets for IKE do, but answers only once both exist.
-        daemon.ask("version", json!({}))?;
-        Ok(Self(daemon))
+        secret(host)?;
+        let responder = Self(host.stratad(config)?);
+        responder.listens()?;
+        Ok(responder)
+    }
+
+    /// Kills the responder. Its files stay.
+    pub fn crash(&mut self) -> Result<()> {
+        self.0.process().crash()
+    }
+
+    /// Starts the responder again, and waits until it listens.
+    pub fn start_again(&mut self) -> Result<()> {
+        self.0.start_again()?;
+        self.listens()
+    }
+
+    /// Waits for the sockets of IKE: the API exists before they do, but answers only once they
+    /// exist.
+    fn listens(&self) -> Result<()> {
+        self.0.ask("version", json!({})).map(drop)
     }
 
     pub fn pid(&self) -> u32 {
@@ -154,6 +178,17 @@ impl Responder {
     pub fn memory(&self) -> Result<u64> {
         memory(self.pid())
     }
+
+    /// Returns the largest number of octets so far, with code and files.
+    pub fn peak(&self) -> Result<u64> {
+        peak(self.pid())
+    }
+}
+
+/// Writes the pre-shared key into the folder of a host.
+pub(super) fn secret(host: &Host) -> Result<()> {
+    host.secret("bench.psk", std::str::from_utf8(KEY)?)
+        .map(drop)
 }
 
 /// Returns the responder's identity.
@@ -188,14 +223,12 @@ fn prefix(address: Ipv4Addr, length: u8) -> TrafficSelector {
     TrafficSelector::from_prefix(address.into(), length).expect("both lengths fit IPv4")
 }
 
-/// Returns the configuration, with a table for each initiator, which has the lines `each`. The
-/// liveness interval is longer than any run.
+/// Returns the configuration, with a table for each initiator, which has the lines `each`.
 fn config(initiators: usize, node: &str, terms: Terms, each: &str) -> String {
-    let (protected, length) = PROTECTED;
-    let (proof, more) = match terms {
-        Terms::Psk => ("psk = \"bench.psk\"\n", ""),
-        Terms::Ecdsa => ("", ""),
-        Terms::Leased => ("psk = \"bench.psk\"\npool = \"bench\"\n", POOL),
+    let (_, length) = PROTECTED;
+    let more = match terms {
+        Terms::Psk | Terms::Ecdsa => "",
+        Terms::Leased => POOL,
     };
     // Initiators expect nothing but echoes.
     let mut config = format!(
@@ -203,19 +236,37 @@ fn config(initiators: usize, node: &str, terms: Terms, each: &str) -> String {
          path_mtu = \"off\"\n"
     );
     for number in 0..initiators as u32 {
-        let inner = match terms {
-            Terms::Psk | Terms::Ecdsa => format!("remote = [\"{}/32\"]\n", inner_address(number)),
-            Terms::Leased => String::new(),
-        };
-        // Writing to a `String` cannot fail.
-        let _ = write!(
-            config,
-            "[peer.i{number}]\nid = \"{}\"\n{proof}local = [\"{protected}/{length}\"]\n\
-             {inner}{each}liveness = \"1h\"\n",
-            identity_of(number)
-        );
+        config += &table(number, terms, each);
     }
     config + more
+}
+
+/// Returns the table of an initiator. The liveness interval is longer than any run.
+pub(super) fn table(number: u32, terms: Terms, each: &str) -> String {
+    let (protected, length) = PROTECTED;
+    let inner = inner_address(number);
+    let proof = match terms {
+        Terms::Psk => format!("psk = \"bench.psk\"\nremote = [\"{inner}/32\"]\n"),
+        Terms::Ecdsa => format!("remote = [\"{inner}/32\"]\n"),
+        Terms::Leased => "psk = \"bench.psk\"\npool = \"bench\"\n".to_owned(),
+    };
+    format!(
+        "[peer.i{number}]\nid = \"{}\"\n{proof}local = [\"{protected}/{length}\"]\n{each}\
+         liveness = \"1h\"\n",
+        identity_of(number)
+    )
+}
+
+/// Returns the configuration of a daemon that is one more initiator, with a pre-shared key, default
+/// settings, and these lines in the table of the responder.
+pub(super) fn initiator(number: u32, address: IpAddr, lines: &str) -> String {
+    let (protected, length) = PROTECTED;
+    let (id, inner) = (identity_of(number), inner_address(number));
+    format!(
+        "[node]\nid = \"{id}\"\n[tunnel]\naddresses = [\"{inner}/32\"]\n[peer.gateway]\n\
+         address = \"{address}\"\nid = \"{IDENTITY}\"\npsk = \"bench.psk\"\n\
+         local = [\"{inner}/32\"]\nremote = [\"{protected}/{length}\"]\n{lines}"
+    )
 }
 
 #[cfg(test)]

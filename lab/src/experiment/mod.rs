@@ -116,6 +116,8 @@ pub struct Plan {
     pub seeds: u64,
     /// Length of each download, in seconds.
     pub seconds: u64,
+    /// Number of clients that lose their gateway at once.
+    pub clients: u32,
     /// True if SNOOP works in the setups that have it.
     pub snoop: bool,
     /// True if packets have zones in the setups that have them.
@@ -132,6 +134,7 @@ impl Plan {
         quick: true,
         seeds: 3,
         seconds: 20,
+        clients: 200,
         snoop: true,
         zones: true,
         simultaneous: true,
@@ -143,6 +146,7 @@ impl Plan {
         quick: false,
         seeds: 10,
         seconds: 30,
+        clients: 10_000,
         snoop: true,
         zones: true,
         simultaneous: true,

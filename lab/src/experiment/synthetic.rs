@@ -12,6 +12,7 @@ pub const PLAN: Plan = Plan {
     quick: false,
     seeds: 2,
     seconds: 20,
+    clients: 200,
     snoop: true,
     zones: true,
     simultaneous: true,

@@ -23,12 +23,13 @@ mod mml_table7;
 mod parameters;
 mod snoop_modern;
 mod vpn_resume;
+mod vpn_storm;
 
 use crate::experiment::Exhibit;
 
 /// All exhibits, in the order of the papers: mobile multi-layered IPsec, CZML-IPSec, VPN servers,
 /// our own.
-pub const ALL: [Exhibit; 17] = [
+pub const ALL: [Exhibit; 18] = [
     Exhibit::Table(&mml_table2::TABLE),
     Exhibit::Table(&mml_table3::TABLE),
     Exhibit::Table(&mml_handoff_loss::TABLE),
@@ -45,6 +46,7 @@ pub const ALL: [Exhibit; 17] = [
     Exhibit::Table(&czml_fig4::TABLE),
     Exhibit::Table(&czml_fig5::TABLE),
     Exhibit::Table(&vpn_resume::TABLE),
+    Exhibit::Table(&vpn_storm::TABLE),
     Exhibit::Figure(&snoop_modern::FIGURE),
 ];
 

@@ -96,7 +96,7 @@ impl Scene {
         openssl::authority(&gateway, EC, "bench")?;
         openssl::order(&gateway, "DNS:responder.bench", GOOD)?;
         let responder = Responder::start_with(&gateway, setups + 2, NODE, MORE)?;
-        near.secret("bench.psk", std::str::from_utf8(responder::KEY)?)?;
+        responder::secret(&near)?;
         let carrier = near.stratad(NEAR)?;
         carrier.strata_text("up gateway --wait")?;
         carrier.wait_until("status", DEADLINE, |status| !children(status).is_empty())?;

@@ -224,6 +224,7 @@ pub(super) mod tests {
             failure: (took.len() < 4).then(|| "no answer".to_owned()),
             lasted: Duration::from_secs(2),
             resumed: 0,
+            served: Vec::new(),
             setups: took.iter().map(|ms| Duration::from_millis(*ms)).collect(),
             requests: 8,
             retransmitted: 1,

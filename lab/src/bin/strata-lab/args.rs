@@ -147,6 +147,9 @@ pub struct Run {
     /// Length of each download, in seconds
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(2..=3600))]
     pub seconds: Option<u64>,
+    /// Number of clients that lose their gateway at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=100_000))]
+    pub clients: Option<u32>,
     /// Maximum number of networks at once
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub at_once: Option<usize>,

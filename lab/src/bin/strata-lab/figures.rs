@@ -147,6 +147,7 @@ fn options(run: &Run, json: bool) -> Options {
         plan: Plan {
             seeds: run.seeds.unwrap_or(plan.seeds),
             seconds: run.seconds.unwrap_or(plan.seconds),
+            clients: run.clients.unwrap_or(plan.clients),
             snoop: !run.no_snoop,
             zones: !run.no_zones,
             simultaneous: !run.no_simultaneous,

@@ -354,6 +354,37 @@ fn a_session_is_resumed_after_a_round_trip_and_without_resumption_the_verdict_fa
     Ok(())
 }
 
+/// Judges who resumed: times depend on the machine.
+// Works: figures
+#[lab::test(quiet)]
+fn clients_of_a_killed_gateway_resume_and_without_resumption_the_verdict_fails() -> Result<()> {
+    let run = "run vpn-storm --quick --seeds 1 --clients 100";
+    let folder = Folder::new("vpn-storm")?;
+    let report = documents(&folder.lab(run)?)?.swap_remove(0);
+    let findings = report["findings"].as_array().context("it is a list")?;
+    let of_clients = |finding: &&Value| finding["what"].to_string().contains("that resumed");
+    let mut resumed = findings.iter().filter(of_clients);
+    let all_hold = resumed.all(|finding| finding["verdict"] == "holds");
+    ensure!(all_hold, "{report}");
+    let by_daemons = [0, 2, 2, 2, 2].map(Some);
+    ensure!(resumptions(&report)?[5..] == by_daemons, "{report}");
+    let without = folder.lab(&format!("{run} --no-resumption"))?;
+    let report = &documents(&without)?[0];
+    ensure!(without.status.code() == Some(1), "{report}");
+    ensure!(resumptions(report)? == [Some(0); 10], "{report}");
+    let reasons = report["reasons"].to_string();
+    let none = "clients that resumed, of all: SKID3, clocked: 0.00";
+    ensure!(reasons.contains(none), "{reasons}");
+    Ok(())
+}
+
+/// Returns how many clients of each row of `vpn-storm` resumed.
+fn resumptions(report: &Value) -> Result<Vec<Option<i64>>> {
+    let rows = report["rows"].as_array().context("it is a list")?;
+    let resumed = rows.iter().map(|row| row["numbers"][3].as_i64());
+    Ok(resumed.collect())
+}
+
 /// The library's tests forge each kind of number.
 // Works: figures
 #[lab::test]

@@ -6,9 +6,9 @@
 //! ```
 
 use super::super::super::certificates::Certificates;
-use super::super::super::crowd::{Crowd, Pace, Run};
+use super::super::super::crowd::{Crowd, Pace};
 use super::super::super::responder::{Place, Responder, Terms};
-use super::Way;
+use super::{Way, line, ms};
 use crate::emulator::{Emulator, Settings};
 use crate::host::Host;
 use crate::testbed::Testbed;
@@ -110,8 +110,8 @@ impl Far {
         Place::address(&near, &gateway)?;
         let certificates = Certificates::for_terms(terms, &gateway)?;
         // A peer that may resume by SKID3 may by ticket as well.
-        let each = "resume = \"skid3\"\n";
-        let responder = Responder::start_for(&gateway, setups, terms, each)?;
+        let each = line(Resumption::Skid3);
+        let responder = Responder::start_for(&gateway, setups, terms, each, "")?;
         let crowd = Crowd::on(terms, &near, Place::TWO_HOSTS, certificates)?;
         Ok(Self {
             round_trip,
@@ -136,27 +136,16 @@ impl Far {
         self.settle()?;
         let seen = tap.rest()?;
         let seen: Vec<_> = seen.iter().filter(|seen| is_of_a_set_up(seen)).collect();
-        let Run {
-            up,
-            resumed,
-            failure,
-            ..
-        } = &run;
-        let why = failure.as_deref().unwrap_or_default();
-        ensure!(*up == setups, "{up} of {setups} are up: {why}");
-        let wanted = usize::from(resumes) * setups;
+        run.complete()?;
+        let (resumed, wanted) = (run.resumed, usize::from(resumes) * setups);
         ensure!(
-            *resumed == wanted,
+            resumed == wanted,
             "{resumed} and not {wanted} sessions were resumed"
         );
         self.crowd.echo()?;
         Ok(Distant {
             set_up,
-            up_ms: run
-                .setups
-                .iter()
-                .map(|took| took.as_secs_f64() * 1e3)
-                .collect(),
+            up_ms: run.setups.iter().copied().map(ms).collect(),
             messages: seen.len(),
             octets: seen.iter().map(|seen| seen.octets.len()).sum(),
         })

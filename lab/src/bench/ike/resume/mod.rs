@@ -7,10 +7,14 @@
 //! Delete, and resume. An echo passes through every tunnel, before and after. The tunnels then end,
 //! outside the measured part. A ratio compares both turns of one round. Each turn also times the
 //! cryptography of its set-ups alone (`raw`), so that a machine that becomes slower does so for both.
+//!
+//! Two figures have measurements of their own: set-ups across a wire with a delay (`distance`), and
+//! very many clients that lose their gateway at once (`storm`).
 
 mod distance;
 mod raw;
 mod report;
+mod storm;
 mod text;
 
 use raw::Cryptography;
@@ -18,6 +22,7 @@ use raw::Cryptography;
 pub(crate) use distance::{Distant, SetUp, distant};
 pub(crate) use report::Round;
 pub use report::{Report, Row};
+pub(crate) use storm::{Recovery, Size, Storm, storm};
 
 use super::super::certificates::Certificates;
 use super::super::cores::OwnCore;
@@ -196,13 +201,8 @@ impl Gateway {
         let host: Host = bed.host(&format!("{terms:?}").to_lowercase())?;
         let certificates = Certificates::for_terms(terms, &host)?;
         let resumption = options.resumption();
-        let word = match resumption {
-            Resumption::Off => "off",
-            Resumption::Tickets | Resumption::Skid3 | Resumption::Skid3Pfs => options.way.word(),
-        };
-        let each = format!("resume = \"{word}\"\n");
         let peers = WARM_UP.max(options.setups);
-        let responder = Responder::start_for(&host, peers, terms, &each)?;
+        let responder = Responder::start_for(&host, peers, terms, line(resumption), "")?;
         let mut crowd = Crowd::on(terms, &host, Place::ONE_HOST, certificates)?;
         crowd.resume(resumption);
         Ok(Self {
@@ -220,7 +220,7 @@ impl Gateway {
         let full_raw_us = self.cryptography.full(self.terms)?;
         let (run, full_us) = self.turn(setups, |crowd| crowd.run(setups, pace))?;
         ensure!(run.resumed == 0, "a new tunnel was resumed");
-        let full_ms = middle(&run);
+        let full_ms = middle(&run.setups);
         self.crowd.lose(setups)?;
         let resumed_raw_us = self.cryptography.resumed(self.way)?;
         let (run, resumed_us) = self.turn(setups, |crowd| crowd.run_again(setups, pace))?;
@@ -229,7 +229,7 @@ impl Gateway {
             resumed == wanted,
             "{resumed} and not {wanted} sessions were resumed"
         );
-        let resumed_ms = middle(&run);
+        let resumed_ms = middle(&run.setups);
         self.crowd.leave(setups)?;
         self.crowd.settle(SILENCE)?;
         Ok(Round {
@@ -252,15 +252,27 @@ impl Gateway {
         let run = set_up(&mut self.crowd)?;
         self.crowd.settle(SILENCE)?;
         let spent = self.responder.spent()?.saturating_sub(before);
-        let why = run.failure.as_deref().unwrap_or_default();
-        ensure!(run.up == setups, "{} of {setups} are up: {why}", run.up);
+        run.complete()?;
         self.crowd.echo()?;
         Ok((run, spent.as_secs_f64() * 1e6 / setups as f64))
     }
 }
 
-/// Returns the median time until a tunnel is up, in milliseconds.
-fn middle(run: &Run) -> f64 {
-    let middle = run.setups.get(run.setups.len() / 2);
-    middle.map_or(0.0, |took| took.as_secs_f64() * 1e3)
+/// Returns the line of a peer's table that resumes sessions in this way.
+const fn line(resumption: Resumption) -> &'static str {
+    match resumption {
+        Resumption::Off => "resume = \"off\"\n",
+        Resumption::Tickets => "resume = \"ticket\"\n",
+        Resumption::Skid3 => "resume = \"skid3\"\n",
+        Resumption::Skid3Pfs => "resume = \"skid3-pfs\"\n",
+    }
+}
+
+/// Returns the median of sorted times, in milliseconds.
+fn middle(times: &[Duration]) -> f64 {
+    times.get(times.len() / 2).copied().map_or(0.0, ms)
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }
