@@ -21,8 +21,8 @@ pub struct Session {
     /// Seconds for which its tunnels were up since. Of a daemon that was killed, the last tunnel
     /// counts with nothing, or, where this time is limited, with up to ten minutes too much.
     pub established_seconds: u64,
-    /// Octets of all packets that its tunnels carried since. They are counted every ten seconds, and
-    /// only where they are limited.
+    /// Octets of all packets that its tunnels carried since. They are counted every ten seconds,
+    /// and only where they are limited.
     pub carried_octets: u64,
     /// Seconds for which the session can still be resumed.
     pub left_seconds: u64,

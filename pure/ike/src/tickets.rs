@@ -6,10 +6,10 @@
 //! has proved its identity, and what has been used of that proof so far. The IKE SA that resumes a
 //! session inherits this use.
 //!
-//! A gateway that is killed loses its accounts, so entries are charged in advance. Where time counts,
-//! an entry has that of the next [`CHECKPOINT`], and a checkpoint renews it. Where data count, it has
-//! a part of the limit ([`PART`]), and more as soon as half of that is used. The caller meters what
-//! child SAs carry (`Engine::meter`).
+//! A gateway that is killed loses its accounts, so entries are charged in advance. Where time
+//! counts, an entry has that of the next [`CHECKPOINT`], and a checkpoint renews it. Where data
+//! count, it has a part of the limit ([`PART`]), and more as soon as half of that is used. The
+//! caller meters what child SAs carry (`Engine::meter`).
 
 use crate::shown::Shown;
 use crypto::{Prf, Rng, UnixTime};

@@ -269,7 +269,8 @@ fn a_tunnel_that_was_lost_comes_back_in_one_round_trip() -> Result<()> {
             let mut tunnel = start(&pair, mobile, SKID3)?;
             let seen = lose_and_return_seen(&pair, &tunnel.mobile)?;
             let exchanges = exchanges(&seen);
-            // The gateway may ask on the lost IKE SA, and the last answer may come after the capture.
+            // The gateway may ask on the lost IKE SA, and the last answer may come after the
+            // capture.
             let of_skid3 = |exchange: &&ExchangeType| **exchange == ExchangeType::SKID_RESUME;
             let count = exchanges.iter().filter(of_skid3).count();
             ensure!(

@@ -88,8 +88,8 @@ impl AwaitEntry {
         if nonce(request).is_none() {
             return Err(Rejected::Dropped(DropReason::WrongPayloads));
         }
-        // No child SA would follow (`admission`). libreswan 5.2 leaves it out, and gives up if it is
-        // asked for a cookie.
+        // No child SA would follow (`admission`). libreswan 5.2 leaves it out, and gives up if it
+        // is asked for a cookie.
         if nat::detect(request, turn.core.path).is_none() {
             return Err(Rejected::Answered(NotifyType::TICKET_NACK, Vec::new()));
         }

@@ -37,7 +37,6 @@ fn with_public(flying: &Flying, change: impl Fn(&mut Vec<u8>)) -> Flying {
     changed
 }
 
-// Works: skid3
 #[test]
 fn a_session_is_resumed_in_one_round_trip_with_a_key_exchange() {
     let mut pair = lost();

@@ -6,7 +6,8 @@
 //! each sets up tunnels by full exchanges (X25519); all initiators lose their IKE SAs without a
 //! Delete, and resume. An echo passes through every tunnel, before and after. The tunnels then end,
 //! outside the measured part. A ratio compares both turns of one round. Each turn also times the
-//! cryptography of its set-ups alone (`raw`), so that a machine that becomes slower does so for both.
+//! cryptography of its set-ups alone (`raw`), so that a machine that becomes slower does so for
+//! both.
 //!
 //! Two figures have measurements of their own: set-ups across a wire with a delay (`distance`), and
 //! very many clients that lose their gateway at once (`storm`).

@@ -1,5 +1,5 @@
-//! The cryptography of a set-up at the gateway, and nothing else: in full ([`Raw`]), and of both ways
-//! to resume a session.
+//! The cryptography of a set-up at the gateway, and nothing else: in full ([`Raw`]), and of both
+//! ways to resume a session.
 //!
 //! ```text
 //! ticket   the MAC of the reference; SKEYSEED, the seven keys, two AEAD contexts

@@ -6,8 +6,8 @@
 //!                      10.90.1.2 -------- 10.90.1.1  ...
 //! ```
 //!
-//! The gateway is killed and started again with the same files. All engines of the crowd begin again
-//! as soon as it listens. The daemons have default settings and find out by themselves.
+//! The gateway is killed and started again with the same files. All engines of the crowd begin
+//! again as soon as it listens. The daemons have default settings and find out by themselves.
 
 use super::super::super::certificates::Certificates;
 use super::super::super::cores::OwnCore;
