@@ -35,6 +35,9 @@ const BREATH: usize = 32;
 /// Time without a start or an outcome until initiators that are not up have failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The same if initiators that give up begin again. Each gives up after less than two minutes.
+const LONG_PATIENCE: Duration = Duration::from_secs(150);
+
 /// Time after which an initiator has given a lost IKE SA up for certain.
 const LONGEST_LOSS: Duration = Duration::from_secs(600);
 
@@ -228,7 +231,8 @@ impl Crowd {
         begin: impl Fn(&mut Self, usize) -> Result<()>,
     ) -> Result<Run> {
         let start = clock::now();
-        let (mut begun, mut under_way, mut patience) = (0, 0, start + PATIENCE);
+        let time = self.patience();
+        let (mut begun, mut under_way, mut patience) = (0, 0, start + time);
         loop {
             let now = clock::now();
             if now >= patience || (begun == count && self.under_way == 0) {
@@ -244,7 +248,7 @@ impl Crowd {
                 begun += 1;
             }
             if due > 0 || self.under_way < under_way {
-                patience = now + PATIENCE;
+                patience = now + time;
             }
             under_way = self.under_way;
             let next = match pace {
@@ -382,10 +386,18 @@ impl Crowd {
         Ok(())
     }
 
+    const fn patience(&self) -> Duration {
+        match self.persistent {
+            true => LONG_PATIENCE,
+            false => PATIENCE,
+        }
+    }
+
     /// Marks the initiators that are still under way as failed.
     fn give_up(&mut self, from: usize) {
+        let time = self.patience().as_secs();
         for initiator in &mut self.initiators[from..] {
-            let why = || Outcome::Failed(format!("no end in {} s", PATIENCE.as_secs()));
+            let why = || Outcome::Failed(format!("no end in {time} s"));
             initiator.outcome.get_or_insert_with(why);
         }
         self.under_way = 0;
