@@ -69,8 +69,8 @@ const fn daemons(quick: bool) -> u8 {
     if quick { 2 } else { 10 }
 }
 
-/// Least share of the clients that resume. A disk that stands still for half a second, or a message
-/// that is lost at a bad moment, costs one its session.
+/// Least share of the clients that resume. A gateway whose disk stands still for half a second
+/// refuses tickets.
 const RESUMED: f64 = 0.95;
 
 /// Goals for the ratio of a full exchange to a resumption: less work, and half the time.
