@@ -532,8 +532,11 @@ impl Crowd {
                     self.tunnels.push(Tunnel { number, child });
                     Outcome::Up(now.since(initiator.began))
                 }
-                Event::IkeDown { .. } if self.persistent && initiator.outcome.is_none() => {
-                    self.gave_up.push(index);
+                Event::IkeDown { .. } if self.persistent => {
+                    // Another one may be under way beside it, or up.
+                    if initiator.engine.sas().next().is_none() {
+                        self.gave_up.push(index);
+                    }
                     continue;
                 }
                 Event::IkeDown { why, .. } => Outcome::Failed(why.to_string()),
