@@ -332,9 +332,11 @@ impl Crowd {
     }
 
     /// Sends an echo request through each tunnel that is new since the last call, and waits for all
-    /// replies.
+    /// replies. If an initiator has several, the last one counts: it replaces the others.
     pub fn echo(&mut self) -> Result<()> {
-        let mut tunnels = mem::take(&mut self.tunnels).into_iter();
+        let tunnels = mem::take(&mut self.tunnels).into_iter();
+        let last: BTreeMap<_, _> = tunnels.map(|tunnel| (tunnel.number, tunnel)).collect();
+        let mut tunnels = last.into_values();
         loop {
             let clients = tunnels.by_ref().take(BREATH).map(|tunnel| {
                 let client = Client::new(tunnel)?;
