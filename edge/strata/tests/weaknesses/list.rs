@@ -1177,4 +1177,10 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "a process that is killed between two messages leaves a session that is resumed twice, or a client that cannot get back",
         answer: Tests,
     },
+    Weakness {
+        number: 191,
+        seen: "Strata, a loaded gateway",
+        what: "of two attempts that cross, INITIAL_CONTACT in one has the gateway forget the other, which is the one that the client keeps, so the client sends on a tunnel that the gateway does not have",
+        answer: Tests,
+    },
 ];

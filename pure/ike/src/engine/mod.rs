@@ -610,8 +610,13 @@ impl Engine {
 
     /// Returns the IKE SAs with a peer that are up, and their child SAs.
     fn beside(&self, peer: PeerId) -> Beside {
+        let mut others = self.sas_with(peer);
+        let begun = Beside {
+            may_be_up: others.any(|sa| matches!(sa.state, State::AuthSent(_))),
+            ..Beside::default()
+        };
         let up = self.sas_with(peer).filter_map(Sa::established);
-        up.fold(Beside::default(), |mut beside, up| {
+        up.fold(begun, |mut beside, up| {
             beside.sas += 1;
             beside.children += up.children.len();
             if let Some(old) = up.replacement.follows {

@@ -7,6 +7,11 @@
 //! initiate at the same time establish two SAs, and one of them has to go: as with simultaneous
 //! rekeys, the one with the lowest of the four nonces (section 2.8). Both ends see that and delete
 //! it, so neither waits for the other.
+//!
+//! An initiator that is not answered begins again beside, and both attempts may come up. Their
+//! messages cross, so each end may see another one last. Only the initiator decides, by deleting
+//! the other one: INITIAL_CONTACT says nothing about an IKE SA that came up after its sender had
+//! begun, and is not said while an attempt may be up at the peer.
 
 use crate::exchange::{find_notify, notify};
 use model::Instant;
@@ -59,8 +64,9 @@ pub(crate) enum Fate {
 /// either lost the old SA, or initiated before that was up.
 pub(crate) fn fate(new: &Contact, old: &Contact, elsewhere: bool) -> Fate {
     let crossed = new.began <= old.since;
+    let is_lost = new.initial && !new.ours && new.began >= old.since;
     match (new.ours == old.ours, crossed) {
-        (true, _) if new.initial && !new.ours => Fate::OldForgotten,
+        (true, _) if is_lost => Fate::OldForgotten,
         (true, _) if elsewhere => Fate::OldGoes,
         (true, _) => Fate::Succeeded,
         (false, true) if new.lowest_nonce > old.lowest_nonce => Fate::OldGoes,
@@ -119,6 +125,15 @@ mod tests {
             let (new, old) = (contact(false, 2, true, 1), contact(ours, 0, true, 9));
             assert_eq!(fate(&new, &old, false), Fate::OldForgotten);
         }
+    }
+
+    /// Its initiator had begun both, and decides.
+    #[test]
+    fn an_sa_that_came_up_while_the_peer_began_again_is_not_forgotten() {
+        let (new, old) = (contact(false, 1, true, 1), contact(false, 2, true, 9));
+        assert_eq!(fate(&new, &old, false), Fate::Succeeded);
+        let (new, old) = (contact(false, 3, true, 1), contact(false, 2, true, 9));
+        assert_eq!(fate(&new, &old, false), Fate::OldForgotten);
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub(crate) fn request(
     let mut payloads = vec![Payload::IdInitiator(
         turn.ctx.config.identity.clone().into(),
     )];
-    if !turn.ctx.is_acquainted() {
+    if !turn.ctx.may_be_acquainted() {
         payloads.push(contact::payload());
     }
     payloads.extend(proof);

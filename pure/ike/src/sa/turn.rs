@@ -52,6 +52,8 @@ pub(crate) struct Beside {
     pub(crate) sas: usize,
     /// Number of their child SAs.
     pub(crate) children: usize,
+    /// True if we have sent IKE_AUTH for another one, which the peer may have.
+    pub(crate) may_be_up: bool,
     /// Names of current child SAs of IKE SAs that replace another one, with the id of that one.
     pub(crate) inherited: Vec<(IkeSaId, Option<String>)>,
 }
@@ -212,6 +214,11 @@ impl Context<'_> {
     /// Returns true if another IKE SA with the same peer is up.
     pub(crate) const fn is_acquainted(&self) -> bool {
         self.beside.sas > 0
+    }
+
+    /// Returns true if the peer may have another IKE SA with us.
+    pub(crate) const fn may_be_acquainted(&self) -> bool {
+        self.is_acquainted() || self.beside.may_be_up
     }
 
     /// Sends a message. It gets the non-ESP marker on the shared port (RFC 3948 section 2.2), and

@@ -1,10 +1,12 @@
 //! An attempt beside one that was refused without proof.
 
 use super::pair::{Flying, Host, Pair, Side, fit};
+use super::skid::{answer, first};
+use super::ticket::{lost_as, resuming};
 use super::*;
-use crate::{ApiMisuse, DownReason, End, Event, Ppk};
+use crate::{ApiMisuse, DownReason, End, Event, Ppk, Resumption};
 use model::IkeSaId;
-use wire::ike::{Notify, NotifyType};
+use wire::ike::{ExchangeType, Header, Notify, NotifyType};
 
 fn ppk() -> Option<Box<Ppk>> {
     Some(Box::new(Ppk {
@@ -231,5 +233,85 @@ fn two_attempts_over_a_network_that_loses_doubles_and_reorders_make_one_tunnel()
         pair.run_for(Duration::from_secs(300));
         assert_eq!((pair.left.up(), pair.right.up()), (1, 1), "seed {seed}");
         assert!(fit(pair.left.child(), pair.right.child()), "seed {seed}");
+    }
+}
+
+/// Has the left end take up the next thing that is due, and returns what it sends in this exchange.
+fn next_due(pair: &mut Pair, exchange: ExchangeType) -> Flying {
+    let is_meant = |flying: &Flying| Header::peek(&flying.message).unwrap().exchange == exchange;
+    for _ in 0..10 {
+        pair.now += Duration::from_millis(500);
+        pair.timeout(Side::Left);
+        if let Some(found) = pair.intercept().into_iter().find(is_meant) {
+            return found;
+        }
+    }
+    panic!("nothing of the kind is sent");
+}
+
+/// Delivers a message a while later, and returns the answer to it.
+fn answer_later(pair: &mut Pair, flying: &Flying) -> Flying {
+    pair.now += Duration::from_millis(20);
+    answer(pair, flying)
+}
+
+/// Checks that the tunnel that the client uses is there at the gateway, and that the others go.
+fn is_the_same(pair: &mut Pair, which: &str) {
+    pair.settle();
+    let used = pair.left.children().pop().unwrap();
+    let has = pair.right.children().into_iter().any(|one| fit(used, one));
+    assert!(has, "{which}");
+    pair.run_for(Duration::from_secs(200));
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1), "{which}");
+    assert!(fit(pair.left.child(), pair.right.child()), "{which}");
+}
+
+/// The gateway is slow: the client has begun in full beside its session, and both come up. What
+/// the gateway sees last, the client may see first.
+// Weakness: 191
+#[test]
+fn of_two_attempts_that_cross_both_ends_keep_the_same_one() {
+    for way in [Resumption::Tickets, Resumption::Skid3] {
+        for gateways in [0, 1] {
+            for clients in [0, 1] {
+                let mut pair = lost_as(resuming((mobile(), gateway()), way));
+                let resume = first(&mut pair);
+                let init = next_due(&mut pair, ExchangeType::IKE_SA_INIT);
+                let init = answer_later(&mut pair, &init);
+                let auth = answer_later(&mut pair, &init);
+                let resumed = answer_later(&mut pair, &resume);
+                let mut last = [auth, answer_later(&mut pair, &resumed)];
+                last.rotate_left(gateways);
+                let mut answers = last.map(|request| answer_later(&mut pair, &request));
+                answers.rotate_left(clients);
+                answers.iter().for_each(|answer| pair.deliver(answer));
+                is_the_same(&mut pair, &format!("{way:?}, {gateways}, {clients}"));
+            }
+        }
+    }
+}
+
+/// The first one is up at the gateway, and its answer comes last.
+// Weakness: 191
+#[test]
+fn an_attempt_that_may_be_up_at_the_gateway_is_not_disowned_by_the_next_one() {
+    let resumes = lost_as(resuming((mobile(), gateway()), Resumption::Tickets));
+    for mut pair in [Pair::new(mobile(), gateway()), resumes] {
+        let request = first(&mut pair);
+        let response = answer_later(&mut pair, &request);
+        let auth = answer_later(&mut pair, &response);
+        let late = answer_later(&mut pair, &auth);
+        // The node begins again beside what is not answered.
+        pair.now += Duration::from_secs(5);
+        pair.timeout(Side::Left);
+        pair.intercept();
+        pair.initiate(Side::Left);
+        let init = pair.intercept().remove(0);
+        let init = answer_later(&mut pair, &init);
+        let auth = answer_later(&mut pair, &init);
+        let response = answer_later(&mut pair, &auth);
+        pair.deliver(&response);
+        pair.deliver(&late);
+        is_the_same(&mut pair, "the first one comes last");
     }
 }

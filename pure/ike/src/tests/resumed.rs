@@ -6,6 +6,7 @@ use super::licences::{license, licensed};
 use super::mobike::{CELL, TRAIN, ips, mobile_events, move_to, roaming, to, told};
 use super::pair::{Flying, Host, LEFT, Pair, RIGHT, Side, fit};
 use super::redirect::{LISTED, OTHER, is_up_at, send_away};
+pub(super) use super::skid::{answer, first};
 use super::ticket::{
     LONG, connected_as, is_one_tunnel, is_resumed, lose, lose_both, lost_as, resuming, set_clocks,
     told_of_kept,
@@ -43,18 +44,6 @@ fn come_from(pair: &mut Pair, local: &str) -> IkeSaId {
     });
     pair.settle();
     begun.unwrap()
-}
-
-/// Has the left end begin, and returns its first message.
-pub(super) fn first(pair: &mut Pair) -> Flying {
-    pair.initiate(Side::Left);
-    pair.intercept().remove(0)
-}
-
-/// Delivers a message, and returns the answer to it.
-pub(super) fn answer(pair: &mut Pair, flying: &Flying) -> Flying {
-    pair.deliver(flying);
-    pair.intercept().remove(0)
 }
 
 /// Returns the address of the left end to which the right end sends.
