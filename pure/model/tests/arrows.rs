@@ -64,6 +64,7 @@ fn pure_crates_use_pure_crates_and_these_libraries() {
         "aws-lc-rs",
         "crypto-bigint",
         "hmac",
+        "sha2",
         "md-5",
         "rand_chacha",
         "rand_core",

@@ -182,7 +182,7 @@ pub struct World {
     pub watch: Watch,
     pub policies: Policies,
     /// The sessions of each host, which outlive its process.
-    stores: [Memory; 3],
+    pub stores: [Memory; 3],
     network: Network<Flight>,
 }
 
