@@ -304,11 +304,10 @@ fn second_message(message: &[u8]) -> Option<Message> {
 
 /// Returns the group of the key exchange in a message.
 fn group_of(message: &Message) -> Option<GroupId> {
-    let groups = message.payloads.iter().filter_map(|payload| match payload {
+    message.payloads.iter().find_map(|payload| match payload {
         Payload::KeyExchange(key) => Some(key.group),
         _ => None,
-    });
-    groups.last()
+    })
 }
 
 fn is_skid3_alone(exchanges: &[ExchangeType]) -> bool {
