@@ -1,5 +1,5 @@
-//! Networks on which a ticket was seen. Whoever reads on two of them would recognize its holder, so
-//! a ticket is shown on one only.
+//! Networks on which a ticket was seen. A ticket is shown on one only: an eavesdropper on two of
+//! them would recognize its holder.
 
 use model::Path;
 use std::collections::BTreeMap;

@@ -18,7 +18,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 /// Repetitions within one measurement.
-pub(super) const TIMES: u32 = 200;
+const TIMES: u32 = 200;
 
 pub(super) const PRF: Prf = Prf::HmacSha256;
 
@@ -74,11 +74,10 @@ impl Raw {
 
     /// Returns the mean duration of one set-up.
     pub fn time(&self) -> Result<Duration> {
-        let begun = cores::spent_here()?;
-        for _ in 0..TIMES {
+        each(|| {
             black_box(self.set_up());
-        }
-        Ok((cores::spent_here()? - begun) / TIMES)
+            Ok(())
+        })
     }
 
     /// Runs one set-up. Returns the AEAD contexts of the child SA.
@@ -127,6 +126,15 @@ impl Agreed {
             sk_p: [sk_pi.to_vec(), sk_pr.to_vec()],
         }
     }
+}
+
+/// Returns the mean duration of some work.
+pub(super) fn each(mut work: impl FnMut() -> Result<()>) -> Result<Duration> {
+    let begun = cores::spent_here()?;
+    for _ in 0..TIMES {
+        work()?;
+    }
+    Ok((cores::spent_here()? - begun) / TIMES)
 }
 
 /// Returns the AEAD contexts of a child SA.

@@ -28,7 +28,7 @@ pub const TABLE: Table = Table {
             ],
         },
     ],
-    setting: "The paper counts exchanges in the logs of servers that nobody lost, and measures no \
+    setting: "The paper counts exchanges in the logs of servers that stayed up, and measures no \
               resumption. A gateway, stratad on a core of its own with its sessions in a file, is \
               killed and started again. A crowd of engines on the other core, authenticated by \
               certificates for ECDSA and X25519, has lost all tunnels without a Delete, and begins \

@@ -39,7 +39,7 @@ const LONGEST: Duration = Duration::from_secs(30 * 86_400);
 /// certificates.
 const LARGEST: usize = 2048;
 
-/// Whether a session by SKID3 has a key exchange, in SESSION_REQUEST and SESSION.
+/// Kinds of SKID3 in SESSION_REQUEST and SESSION: without and with a key exchange.
 const NO_PFS: u8 = 0;
 const PFS: u8 = 1;
 

@@ -384,8 +384,8 @@ impl Enclosed {
         })
     }
 
-    /// Returns the shared secret of the key exchange, if there is one. Whoever has sent another
-    /// value than the gateway's does not know the keys.
+    /// Returns the shared secret of the key exchange, if there is one. A forged public value gives
+    /// another secret, and a message that does not open.
     fn agree(&self, clear: &Message) -> Result<Option<Secret>, DropReason> {
         let Some(key) = &self.key else {
             return Ok(None);

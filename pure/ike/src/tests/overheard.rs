@@ -1,5 +1,5 @@
-//! Messages and tickets of a session that is resumed, in the hands of somebody on the way: mixed,
-//! sent back, copied, and presented under another name.
+//! Messages and tickets of a session that is resumed, in the hands of an attacker on the way:
+//! mixed, sent back, copied, and presented under another name.
 
 use super::certificates::TODAY;
 use super::pair::{Flying, Side};
@@ -35,7 +35,7 @@ fn a_session_is_resumed_under_its_own_identity_only() {
     }
 }
 
-/// Two attempts of one client at the same time, with the answers exchanged by somebody in between.
+/// Two attempts of one client at the same time, with the answers exchanged by an attacker.
 // Weakness: 189
 #[test]
 fn messages_of_one_attempt_are_none_of_another() {
@@ -145,7 +145,7 @@ fn messages_of_a_ticket_that_come_back_are_none() {
     assert!(pair.is_quiet());
 }
 
-/// Whoever overhears a ticket can present it in any number of first messages.
+/// An overheard ticket can be presented in any number of first messages.
 // Weakness: 181
 #[test]
 fn copies_of_a_ticket_have_the_store_read_once_for_each_place() {

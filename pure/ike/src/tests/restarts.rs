@@ -94,7 +94,7 @@ fn has(pair: &Pair, handle: &Handle) -> bool {
     entries.any(|(other, _)| other == handle)
 }
 
-/// Checks that nobody is admitted by a ticket again: neither by all messages of its owner, nor by a
+/// Checks that a ticket admits no initiator again: neither by all messages of its owner, nor by a
 /// copy that another program has.
 fn is_used_up(pair: &mut Pair, kept: Held, way: Resumption, which: &str) {
     let before = count(pair);

@@ -111,7 +111,7 @@ fn nonces(messages: &[Flying]) -> [Vec<u8>; 2] {
 
 /// Returns the keys that a thief derives from a stolen secret and recorded messages, as either end
 /// has them.
-fn derived(stolen: &Keys, messages: &[Flying]) -> [UnprovedKeys; 2] {
+pub(super) fn derived(stolen: &Keys, messages: &[Flying]) -> [UnprovedKeys; 2] {
     [true, false].map(|initiator| derived_by(stolen, messages, initiator))
 }
 
@@ -136,7 +136,7 @@ fn derived_by(stolen: &Keys, messages: &[Flying], initiator: bool) -> UnprovedKe
 }
 
 /// Returns true if these keys open a recorded message, in either direction.
-fn opens(keys: &[UnprovedKeys; 2], flying: &Flying) -> bool {
+pub(super) fn opens(keys: &[UnprovedKeys; 2], flying: &Flying) -> bool {
     match Datagram::decode(&flying.message).unwrap() {
         Datagram::Clear(_) => false,
         Datagram::Sealed(sealed) => keys.iter().any(|keys| keys.cipher.open(&sealed).is_ok()),

@@ -55,9 +55,9 @@ pub(crate) struct Round {
     pub full_us: f64,
     /// Processor time of its cryptography, timed alone.
     pub full_raw_us: f64,
-    /// Both for a resumption.
+    /// Processor time of the gateway for a resumption, in microseconds.
     pub resumed_us: f64,
-    /// See [`Self::resumed_us`].
+    /// Processor time of its cryptography, timed alone.
     pub resumed_raw_us: f64,
     /// Median time until a tunnel is up by a full exchange, in milliseconds.
     pub full_ms: f64,
