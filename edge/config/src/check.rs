@@ -268,6 +268,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
     warnings.extend(name_servers(config));
     warnings.extend(idle_discards(config));
     warnings.extend(idle_pools(config));
+    warnings.extend(counted_tickets(config));
     warnings.extend(unreachable_subnets(config));
     warnings.extend(config.mobility.iter().flat_map(weak_secrets));
     warnings.extend(unseen_visitors(config));
@@ -483,6 +484,13 @@ fn idle_pools(config: &Config) -> impl Iterator<Item = Warning> {
     idle.map(|pool| Warning::PoolWithoutPeer {
         name: pool.name.clone(),
     })
+}
+
+/// Warns of tickets by value whose limits only a store can count.
+fn counted_tickets(config: &Config) -> Option<Warning> {
+    let sessions = &config.sessions;
+    let counted = sessions.established.is_some() || sessions.data.is_some();
+    (sessions.tickets_by_value && counted).then_some(Warning::TicketsByReference)
 }
 
 /// Warns of announced subnets that the peer cannot reach because its tunnel does not carry them.

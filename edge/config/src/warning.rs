@@ -198,6 +198,11 @@ pub enum Warning {
         /// Name of the pool.
         name: String,
     },
+    /// Tickets should be by value, and their use is to be counted.
+    #[error(
+        "the limits `established` and `data` are counted in our store, so tickets are by reference: remove them, or `tickets_by_value`"
+    )]
+    TicketsByReference,
     /// A pool announces a subnet that the peer's tunnel does not carry.
     #[error(
         "the pool of {peer} announces {subnet}, which its tunnel does not carry: add it to `local` of [peer.{peer}], or remove it from `subnets`"

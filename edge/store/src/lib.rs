@@ -8,9 +8,10 @@
 mod error;
 mod record;
 mod sessions;
+mod ticket_keys;
 
 pub use error::{Content, Error};
-pub use sessions::{Listed, Reader, Sessions};
+pub use sessions::{Listed, Opened, Reader, Sessions};
 
 use error::Doing;
 use model::{Lease, LeaseChange};

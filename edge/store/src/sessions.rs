@@ -3,15 +3,22 @@
 //! The entries are encrypted (`resumption::Sealer`) with a key in a second file, so that a copy of
 //! the first one opens nothing. A batch of operations is one transaction. Its outcomes are known
 //! once it is on disk: an entry that is taken stays so, whatever happens to process and machine.
+//!
+//! Of tickets by value, the file has those that are void. Their keys are in a third file
+//! (`ticket_keys.rs`).
 
 use crate::error::{Content, Doing, Error};
-use crate::open_private;
+use crate::record::{self, OwnedKey};
+use crate::{open_private, ticket_keys};
 use crypto::{Rng, Secret, UnixTime};
 use model::Identity;
 use redb::{
     Builder, Database, ReadableDatabase, ReadableTable, Table, TableDefinition, WriteTransaction,
 };
-use resumption::{Entry, Handle, Operation, Outcome, ReferenceKey, Sealer, StoreKey, Usage};
+use resumption::{
+    Entry, Handle, Kept, Operation, Outcome, ReferenceKey, Sealer, StoreKey, Strategy, Ticket,
+    TicketKeys, Usage,
+};
 use std::fs;
 use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,6 +36,13 @@ const FORMAT: TableDefinition<'_, &str, u64> = TableDefinition::new("format");
 const ENTRIES: TableDefinition<'_, [u8; 16], (u64, &[u8])> = TableDefinition::new("entries");
 /// Handles by the ends of their entries.
 const ENDS: TableDefinition<'_, (u64, [u8; 16]), ()> = TableDefinition::new("ends");
+/// The same for tickets by value that are void: handles, and handles by ends.
+const VOID: TableDefinition<'_, [u8; 16], u64> = TableDefinition::new("void");
+const VOID_ENDS: TableDefinition<'_, (u64, [u8; 16]), ()> = TableDefinition::new("ends of void");
+/// When the sessions of an identity were revoked, or those of everybody ([`EVERYBODY`]).
+const REVOKED: TableDefinition<'_, record::Key<'static>, u64> = TableDefinition::new("revoked");
+/// No type of an identity is 0.
+const EVERYBODY: record::Key<'static> = ("", 0, &[]);
 
 /// An open file of sessions. No other process can open it at the same time.
 pub struct Sessions {
@@ -60,14 +74,23 @@ pub struct Listed {
     pub ends: UnixTime,
 }
 
+/// An opened file.
+pub struct Opened {
+    /// The file.
+    pub sessions: Sessions,
+    /// Key of the references that name its entries.
+    pub references: ReferenceKey,
+    /// Keys of the tickets by value.
+    pub tickets: TicketKeys,
+}
+
 /// A table of a write transaction.
 type Entries<'t> = Table<'t, [u8; 16], (u64, &'static [u8])>;
 type Ends<'t> = Table<'t, (u64, [u8; 16]), ()>;
 
 impl Sessions {
-    /// Opens the file and its key, or creates them. `seed` is fresh randomness. Also returns the
-    /// key of the references that name the entries.
-    pub fn open(file: &Path, most: u64, seed: [u8; 32]) -> Result<(Self, ReferenceKey), Error> {
+    /// Opens the file and its keys, or creates them. `seed` is fresh randomness.
+    pub fn open(file: &Path, most: u64, seed: [u8; 32]) -> Result<Opened, Error> {
         let failed = Doing::new("opening", file, Content::Sessions);
         let mut rng = Rng::from_seed(seed);
         let key = open_key(file, &mut rng)?;
@@ -89,11 +112,15 @@ impl Sessions {
             Ok(store)
         });
         // For a damaged file, redb may also fail an assertion.
-        let store = match catch_unwind(read) {
+        let sessions = match catch_unwind(read) {
             Ok(store) => store?,
             Err(_) => return Err(failed.damaged("its content is inconsistent".to_owned())),
         };
-        Ok((store, key.references()))
+        Ok(Opened {
+            sessions,
+            references: key.references(),
+            tickets: ticket_keys::read(file)?,
+        })
     }
 
     /// Carries out operations in one transaction, and returns their outcomes. In case of an error,
@@ -105,7 +132,7 @@ impl Sessions {
         now: UnixTime,
     ) -> Result<Vec<Outcome>, Error> {
         let reads = operations.iter().map(|operation| match operation {
-            Operation::Read(id, handle) => Some((*id, handle)),
+            Operation::Read(id, ticket) => Some((*id, ticket)),
             _ => None,
         });
         let reads: Option<Vec<_>> = reads.collect();
@@ -113,10 +140,15 @@ impl Sessions {
         let database = &self.database;
         let perform = AssertUnwindSafe(|| -> Result<Vec<Outcome>, redb::Error> {
             if let Some(reads) = reads {
-                let entries = database.begin_read()?.open_table(ENTRIES)?;
-                let read =
-                    |(id, handle)| Ok(Outcome::Read(id, read(&entries, handle, sealer, now)?));
-                return reads.into_iter().map(read).collect();
+                let transaction = database.begin_read()?;
+                let entries = transaction.open_table(ENTRIES)?;
+                let void = transaction.open_table(VOID)?;
+                let revoked = transaction.open_table(REVOKED)?;
+                let outcomes = reads.into_iter().map(|(id, ticket)| {
+                    let entry = look_up(&entries, &void, &revoked, ticket, sealer, now)?;
+                    Ok(Outcome::Read(id, entry))
+                });
+                return outcomes.collect();
             }
             let transaction = database.begin_write()?;
             let outcomes = perform(&transaction, operations, most, sealer, now)?;
@@ -124,10 +156,16 @@ impl Sessions {
             Ok(outcomes)
         });
         let failed = Doing::new("writing", &self.file, Content::Sessions);
-        match catch_unwind(perform) {
-            Ok(performed) => performed.map_err(|source| failed.storage(source)),
-            Err(_) => Err(failed.damaged("its content is inconsistent".to_owned())),
-        }
+        let outcomes = match catch_unwind(perform) {
+            Ok(performed) => performed.map_err(|source| failed.storage(source))?,
+            Err(_) => return Err(failed.damaged("its content is inconsistent".to_owned())),
+        };
+        let newest = operations.iter().rev().find_map(|operation| match operation {
+            Operation::Keep(keys) => Some(keys),
+            _ => None,
+        });
+        newest.map_or(Ok(()), |keys| ticket_keys::write(&self.file, keys))?;
+        Ok(outcomes)
     }
 
     /// Returns a reader of the file, for another thread.
@@ -146,14 +184,18 @@ impl Sessions {
             let is_new = transaction.list_tables()?.next().is_none();
             let mut format = transaction.open_table(FORMAT)?;
             let found = format.get("sessions")?.map(|version| version.value());
+            let found = found.or(is_new.then_some(VERSION));
             if is_new {
                 format.insert("sessions", VERSION)?;
+            }
+            if found == Some(VERSION) {
                 transaction.open_table(ENTRIES)?;
                 transaction.open_table(ENDS)?;
+                VoidTables::open(&transaction)?;
             }
             drop(format);
             transaction.commit()?;
-            Ok(found.or(is_new.then_some(VERSION)))
+            Ok(found)
         };
         let failed = Doing::new("opening", &self.file, Content::Sessions);
         match establish().map_err(|source| failed.storage(source))? {
@@ -199,6 +241,7 @@ fn perform(
 ) -> Result<Vec<Outcome>, redb::Error> {
     let mut entries = transaction.open_table(ENTRIES)?;
     let mut ends = transaction.open_table(ENDS)?;
+    let mut void = VoidTables::open(transaction)?;
     let mut outcomes = Vec::new();
     for operation in operations {
         match operation {
@@ -207,12 +250,18 @@ fn perform(
                 let (handle, entry) = (&kept.handle, &kept.entry);
                 add(&mut entries, &mut ends, handle, entry, sealer)?;
             }
-            Operation::Read(id, handle) => {
-                outcomes.push(Outcome::Read(*id, read(&entries, handle, sealer, now)?));
+            Operation::Read(id, ticket) => {
+                let entry = look_up(&entries, &void.handles, &void.revoked, ticket, sealer, now)?;
+                outcomes.push(Outcome::Read(*id, entry));
             }
-            Operation::Take(id, handle) => {
+            Operation::Take(id, Ticket::Reference(handle)) => {
                 let end = remove(&mut entries, &mut ends, handle)?;
                 outcomes.push(Outcome::Taken(*id, end.is_some_and(|end| now < end)));
+            }
+            Operation::Take(id, Ticket::Value(kept)) => {
+                let is_good = !is_void(&void.handles, &void.revoked, kept, now)?
+                    && void.add(&kept.handle, kept.entry.ends, most, now)?;
+                outcomes.push(Outcome::Taken(*id, is_good));
             }
             Operation::Charge(charges) => {
                 for (handle, usage) in charges {
@@ -223,7 +272,11 @@ fn perform(
                 }
             }
             Operation::Remove(handle) => drop(remove(&mut entries, &mut ends, handle)?),
+            Operation::Void(handle, ends) => drop(void.add(handle, *ends, most, now)?),
+            // It has a file of its own, once this is written.
+            Operation::Keep(_) => {}
             Operation::Revoke(whom) => {
+                void.revoke(whom.as_ref(), now)?;
                 revoke(&mut entries, &mut ends, whom.as_ref(), sealer)?;
             }
         }
@@ -243,6 +296,24 @@ fn add(
     entries.insert(handle.octets(), (entry.ends.0, sealed.as_slice()))?;
     ends.insert((entry.ends.0, *handle.octets()), ())?;
     Ok(())
+}
+
+/// Returns the entry of a ticket, if it is good.
+fn look_up(
+    entries: &impl ReadableTable<[u8; 16], (u64, &'static [u8])>,
+    void: &impl ReadableTable<[u8; 16], u64>,
+    revoked: &impl ReadableTable<record::Key<'static>, u64>,
+    ticket: &Ticket,
+    sealer: &Sealer,
+    now: UnixTime,
+) -> Result<Option<Box<Entry>>, redb::Error> {
+    match ticket {
+        Ticket::Reference(handle) => read(entries, handle, sealer, now),
+        Ticket::Value(kept) => {
+            let is_good = !is_void(void, revoked, kept, now)?;
+            Ok(is_good.then(|| Box::new(kept.entry.clone())))
+        }
+    }
 }
 
 /// Returns the entry, if the store has it, its key opens it, and it has not ended.
@@ -318,6 +389,93 @@ fn revoke(
         remove(entries, ends, &handle)?;
     }
     Ok(())
+}
+
+/// The tables of tickets by value that are void. Their rules are those of `resumption::Memory`.
+struct VoidTables<'t> {
+    handles: Table<'t, [u8; 16], u64>,
+    ends: Ends<'t>,
+    revoked: Table<'t, record::Key<'static>, u64>,
+}
+
+impl<'t> VoidTables<'t> {
+    fn open(transaction: &'t WriteTransaction) -> Result<Self, redb::Error> {
+        Ok(Self {
+            handles: transaction.open_table(VOID)?,
+            ends: transaction.open_table(VOID_ENDS)?,
+            revoked: transaction.open_table(REVOKED)?,
+        })
+    }
+
+    /// Voids a ticket. Returns false if there was no room, which voids those of everybody.
+    fn add(
+        &mut self,
+        handle: &Handle,
+        ends: UnixTime,
+        most: u64,
+        now: UnixTime,
+    ) -> Result<bool, redb::Error> {
+        use redb::ReadableTableMetadata;
+        loop {
+            let first = self.ends.first()?.map(|(key, _)| key.value());
+            let Some((end, ended)) = first.filter(|(end, _)| *end <= now.0) else {
+                break;
+            };
+            self.ends.remove((end, ended))?;
+            self.handles.remove(ended)?;
+        }
+        let octets = handle.octets();
+        let known = self.handles.get(octets)?.map(|end| end.value());
+        if known.is_none() && self.handles.len()? >= most {
+            self.revoke(None, now)?;
+            return Ok(false);
+        }
+        if known.is_none_or(|known| known < ends.0) {
+            if let Some(known) = known {
+                self.ends.remove((known, *octets))?;
+            }
+            self.handles.insert(octets, ends.0)?;
+            self.ends.insert((ends.0, *octets), ())?;
+        }
+        Ok(true)
+    }
+
+    fn revoke(&mut self, whom: Option<&Identity>, now: UnixTime) -> Result<(), redb::Error> {
+        let longest = Strategy::LONGEST.as_secs();
+        match whom {
+            Some(whom) => {
+                self.revoked.retain(|key, revoked| {
+                    key == EVERYBODY || now.0.saturating_sub(revoked) <= longest
+                })?;
+                self.revoked.insert(OwnedKey::new("", whom).lent(), now.0)?;
+            }
+            None => {
+                self.handles.retain(|_, _| false)?;
+                self.ends.retain(|_, ()| false)?;
+                self.revoked.retain(|_, _| false)?;
+                self.revoked.insert(EVERYBODY, now.0)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns true if a ticket by value is good for nothing.
+fn is_void(
+    void: &impl ReadableTable<[u8; 16], u64>,
+    revoked: &impl ReadableTable<record::Key<'static>, u64>,
+    kept: &Kept,
+    now: UnixTime,
+) -> Result<bool, redb::Error> {
+    let entry = &kept.entry;
+    let own = OwnedKey::new("", &entry.identity);
+    for key in [EVERYBODY, own.lent()] {
+        let is_revoked = revoked.get(key)?.map(|revoked| revoked.value());
+        if is_revoked.is_some_and(|revoked| entry.usage.since.0 <= revoked) {
+            return Ok(true);
+        }
+    }
+    Ok(entry.ends <= now || void.get(kept.handle.octets())?.is_some())
 }
 
 /// Reads the key beside a file of sessions, or creates both file and key.

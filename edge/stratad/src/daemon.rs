@@ -116,19 +116,16 @@ impl Daemon {
         let config = Arc::new(config);
         let api = Api::open(&config, now)?;
         let store = open_store(&config)?;
-        let (sessions, references) = Sessions::open(&config)?;
         let streams = Streams::open(&config, token::STREAM, os::files::raise_limit())?;
         let mut faults = faults.map(|spec| Faults::new(spec, config.listen.ike));
         let host = Host::open(&config, &mut faults)?;
         let mut node = Node::new(setup::node(&config), entropy::seed(), now);
         node.set_wall_clock(config::today());
+        let sessions = Sessions::open(&config, &mut node, now)?;
         let store = store.map(|(store, leases)| {
             node.restore_leases(leases);
             store
         });
-        if let Some(references) = references {
-            node.refer_by(references);
-        }
         let start = Start::count(&config).map(|(start, incarnation)| {
             node.set_incarnation(incarnation);
             start

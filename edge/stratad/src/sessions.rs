@@ -8,9 +8,10 @@
 use anyhow::{Context, Result};
 use config::Config;
 use crypto::UnixTime;
-use model::Identity;
+use model::{Identity, Instant};
+use node::Node;
 use os::{Waker, entropy};
-use resumption::{Handle, Memory, Operation, Outcome, ReferenceKey, Store, Strategy, Usage};
+use resumption::{Handle, Memory, Operation, Outcome, Store, Strategy, Usage};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -76,7 +77,7 @@ impl Queue {
     fn add(&self, operation: Operation) -> Option<Outcome> {
         let mut waiting = self.lock();
         let is_full = waiting.operations.len() >= QUEUED;
-        if is_full && !is_end(&operation) {
+        if is_full && !must_succeed(&operation) {
             return failed(&operation);
         }
         if waiting.operations.len() >= 2 * QUEUED {
@@ -120,14 +121,16 @@ impl Queue {
 }
 
 impl Sessions {
-    /// Opens the store that the configuration asks for. Also returns the key of the references that
-    /// name its entries, if that outlives the daemon.
-    pub fn open(config: &Config) -> Result<(Self, Option<ReferenceKey>)> {
+    /// Opens the store that the configuration asks for, and hands the keys of its tickets to the
+    /// node if they outlive the daemon.
+    pub fn open(config: &Config, node: &mut Node, now: Instant) -> Result<Self> {
         let Some(file) = &config.sessions.file else {
-            return Ok((Self::Memory(Memory::new(MOST as usize)), None));
+            return Ok(Self::Memory(Memory::new(MOST as usize)));
         };
-        let (sessions, key) = store::Sessions::open(file, MOST.into(), entropy::seed())?;
-        Ok((Self::File(Thread::start(sessions)?), Some(key)))
+        let opened = store::Sessions::open(file, MOST.into(), entropy::seed())?;
+        node.refer_by(opened.references);
+        node.seal_by(opened.tickets, now);
+        Ok(Self::File(Thread::start(opened.sessions)?))
     }
 
     /// Returns the descriptor that is readable when there are outcomes.
@@ -237,9 +240,18 @@ impl Thread {
     }
 }
 
-/// Returns true if an operation ends sessions. It is tried again until it succeeds.
-const fn is_end(operation: &Operation) -> bool {
-    matches!(operation, Operation::Remove(_) | Operation::Revoke(_))
+/// Returns true if an operation ends sessions, or keeps what the next daemon needs. It is tried
+/// again until it succeeds.
+const fn must_succeed(operation: &Operation) -> bool {
+    match operation {
+        Operation::Remove(_)
+        | Operation::Void(..)
+        | Operation::Revoke(_)
+        | Operation::Keep(_) => true,
+        Operation::Add(_) | Operation::Charge(_) | Operation::Read(..) | Operation::Take(..) => {
+            false
+        }
+    }
 }
 
 /// Returns the outcome of an operation that failed, if it has one.
@@ -247,9 +259,12 @@ const fn failed(operation: &Operation) -> Option<Outcome> {
     match operation {
         Operation::Read(id, _) => Some(Outcome::Read(*id, None)),
         Operation::Take(id, _) => Some(Outcome::Taken(*id, false)),
-        Operation::Add(_) | Operation::Charge(_) | Operation::Remove(_) | Operation::Revoke(_) => {
-            None
-        }
+        Operation::Add(_)
+        | Operation::Charge(_)
+        | Operation::Remove(_)
+        | Operation::Void(..)
+        | Operation::Revoke(_)
+        | Operation::Keep(_) => None,
     }
 }
 
@@ -274,7 +289,7 @@ fn work(sessions: &mut store::Sessions, queue: &Queue, results: &Sender<Batch>, 
             },
             Err(why) => {
                 let outcomes = operations.iter().filter_map(failed).collect();
-                queue.put_back(operations.into_iter().filter(is_end).collect());
+                queue.put_back(operations.into_iter().filter(must_succeed).collect());
                 Batch {
                     outcomes,
                     written: Err(why),
@@ -302,7 +317,7 @@ mod tests {
     }
 
     fn read(number: usize) -> Operation {
-        Operation::Read(OperationId(number as u64), handle(number))
+        Operation::Read(OperationId(number as u64), handle(number).into())
     }
 
     /// While the disk stands still, nobody waits for more than it will do.
@@ -313,7 +328,7 @@ mod tests {
         assert!((0..QUEUED).all(|number| queue.add(read(number)).is_none()));
         let id = OperationId(QUEUED as u64);
         assert_eq!(queue.add(read(QUEUED)), Some(Outcome::Read(id, None)));
-        let take = Operation::Take(id, handle(1));
+        let take = Operation::Take(id, handle(1).into());
         assert_eq!(queue.add(take), Some(Outcome::Taken(id, false)));
         assert_eq!(queue.take().unwrap().len(), QUEUED);
         assert_eq!(queue.add(read(1)), None);

@@ -146,6 +146,7 @@ pub const fn strategy(config: &Config) -> Strategy {
         clocked: config.sessions.clocked,
         established: config.sessions.established,
         data: config.sessions.data,
+        by_value: config.sessions.tickets_by_value,
     }
 }
 

@@ -534,6 +534,13 @@ impl Crowd {
                     self.tunnels.push(Tunnel { number, child });
                     Outcome::Up(now.since(initiator.began))
                 }
+                Event::ChildDown { child, .. } => {
+                    let is_other = |tunnel: &Tunnel| {
+                        tunnel.number as usize != index || tunnel.child.id != child
+                    };
+                    self.tunnels.retain(is_other);
+                    continue;
+                }
                 Event::IkeDown { .. } if self.persistent => {
                     // Another one may be under way beside it, or up.
                     if initiator.engine.sas().next().is_none() {

@@ -67,6 +67,7 @@ impl Config {
         clocked: Duration::from_secs(8 * 3600),
         established: None,
         data: None,
+        by_value: false,
     };
 
     /// Creates a configuration with the usual ports, timers and limits.

@@ -10,13 +10,16 @@
 //! counts, an entry has that of the next [`CHECKPOINT`], and a checkpoint renews it. Where data
 //! count, it has a part of the limit ([`PART`]), and more as soon as half of that is used. The
 //! caller meters what child SAs carry (`Engine::meter`).
+//!
+//! Of tickets by value, the store has only those that are void, and the key, so that it outlives
+//! the process.
 
 use crate::shown::Shown;
 use crypto::{Prf, Rng, UnixTime};
 use model::{ChildSaId, Deadline, Group, Identity, IkeSaId, Instant, PeerId};
 use resumption::{
     Entry, Fingerprint, Handle, Kept, Keys, Operation, Proof, Reference, ReferenceKey, Strategy,
-    Usage, Way,
+    Ticket, TicketKeys, Usage, Way,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -30,12 +33,14 @@ const PART: u64 = 16;
 /// Tickets, accounts, and requests to the store.
 pub(crate) struct Tickets {
     key: ReferenceKey,
+    /// Keys of the tickets by value.
+    value_keys: TicketKeys,
     /// The newest ticket of each peer.
     held: BTreeMap<PeerId, Held>,
     accounts: BTreeMap<IkeSaId, Account>,
     /// The IKE SAs of entries, as long as they are up.
     of_handles: BTreeMap<Handle, IkeSaId>,
-    /// Time of the next checkpoint, if time counts.
+    /// Time of the next checkpoint, if time counts or there are tickets by value.
     checkpoint_at: Option<Instant>,
     operations: VecDeque<Operation>,
 }
@@ -69,8 +74,21 @@ pub(crate) struct Account {
     pub(crate) carried: Carried,
     /// Latest end of an entry: that of the certificate, or of the authentication.
     pub(crate) ends: Option<UnixTime>,
-    /// The entry in the store, and the way for which it is good, if the peer has a ticket.
-    pub(crate) issued: Option<(Way, Handle)>,
+    /// The ticket of the peer, if it has one.
+    pub(crate) issued: Option<Issue>,
+}
+
+/// A ticket that a peer has.
+#[derive(Clone, Copy)]
+pub(crate) struct Issue {
+    /// The way for which it is good.
+    way: Way,
+    handle: Handle,
+    /// [`Strategy::is_by_value`] when it was given. It is by reference nevertheless if its entry is
+    /// too long.
+    wanted_by_value: bool,
+    /// Its end, if it is by value.
+    by_value: Option<UnixTime>,
 }
 
 /// Octets that the child SAs of an IKE SA have carried.
@@ -94,6 +112,13 @@ impl Carried {
             self.octets = self.octets.saturating_add(more);
             self.counted.insert(child, octets);
         }
+    }
+}
+
+impl Issue {
+    /// Returns the entry in the store, if there is one.
+    fn stored(&self) -> Option<Handle> {
+        self.by_value.is_none().then_some(self.handle)
     }
 }
 
@@ -128,7 +153,7 @@ pub(crate) struct Terms<'a> {
 
 /// Ticket of an IKE SA, with its lifetime.
 pub(crate) struct Issued {
-    pub(crate) reference: Reference,
+    pub(crate) ticket: Vec<u8>,
     pub(crate) lifetime: Duration,
 }
 
@@ -138,6 +163,7 @@ impl Tickets {
         let key = Prf::HmacSha256.mac(seed, &[b"references of tickets"]);
         Self {
             key: ReferenceKey::restored(key),
+            value_keys: TicketKeys::default(),
             held: BTreeMap::new(),
             accounts: BTreeMap::new(),
             of_handles: BTreeMap::new(),
@@ -152,6 +178,12 @@ impl Tickets {
         self.key = key;
     }
 
+    /// Seals and opens tickets by value with the keys of an earlier process.
+    pub(crate) fn seal_by(&mut self, keys: TicketKeys, now: Instant) {
+        self.value_keys = keys;
+        self.checkpoint_at = Some(now);
+    }
+
     /// Returns the next request to the store.
     pub(crate) fn poll(&mut self) -> Option<Operation> {
         self.operations.pop_front()
@@ -161,9 +193,16 @@ impl Tickets {
         self.operations.push_back(operation);
     }
 
-    /// Returns the name of the entry to which a presented ticket refers, if it is one of ours.
-    pub(crate) fn read(&self, presented: &[u8]) -> Option<Handle> {
-        self.key.read(presented)
+    /// Returns what a presented ticket says, if it is one of ours.
+    pub(crate) fn read(&self, presented: &[u8], strategy: &Strategy) -> Option<Ticket> {
+        let (reference, behind) = presented.split_at_checked(size_of::<Reference>())?;
+        let handle = self.key.read(reference)?;
+        if behind.is_empty() {
+            return Some(Ticket::Reference(handle));
+        }
+        let kept = self.value_keys.open(handle, behind);
+        let kept = kept.filter(|_| strategy.is_by_value())?;
+        Some(Ticket::Value(Box::new(kept)))
     }
 
     // Of a gateway.
@@ -212,16 +251,17 @@ impl Tickets {
             return None;
         }
         let lifetime = Duration::from_secs(ends.0.saturating_sub(today.0));
-        let issued = account.issued.filter(|(way, _)| *way == keys.way);
-        if let Some((_, handle)) = issued {
-            return Some(Issued {
-                reference: self.key.issue(&handle),
-                lifetime,
-            });
+        let way = keys.way;
+        let wanted_by_value = strategy.is_by_value();
+        let before = account
+            .issued
+            .filter(|issued| issued.way == way && issued.wanted_by_value == wanted_by_value);
+        let handle = before.map_or_else(|| Handle::draw(rng), |issued| issued.handle);
+        let reference = self.key.issue(&handle);
+        if before.is_some_and(|issued| issued.by_value.is_none()) {
+            let ticket = reference.to_vec();
+            return Some(Issued { ticket, lifetime });
         }
-        let handle = Handle::draw(rng);
-        let other = account.issued.replace((keys.way, handle));
-        let usage = account.charge(strategy, now);
         let entry = Entry {
             identity: account.identity.clone(),
             proof: account.proof,
@@ -229,22 +269,46 @@ impl Tickets {
             group: account.group,
             credential,
             keys,
-            usage,
+            usage: account.charge(strategy, now),
             ends,
         };
-        let reference = self.key.issue(&handle);
-        if let Some((_, other)) = other {
+        let kept = Kept { handle, entry };
+        self.turn(strategy, rng, today);
+        let value = self.value_keys.seal(&reference, &kept, rng, today);
+        if before.is_some() && value.is_none() {
+            return None;
+        }
+        let issue = Issue {
+            way,
+            handle,
+            wanted_by_value,
+            by_value: value.is_some().then_some(ends),
+        };
+        let other = self.accounts.get_mut(&sa)?.issued.replace(issue);
+        if let Some(other) = other.filter(|other| other.handle != handle) {
             self.remove(other);
         }
         self.of_handles.insert(handle, sa);
-        if strategy.counts_time() {
+        if strategy.counts_time() || value.is_some() {
             self.checkpoint_at.get_or_insert(now + CHECKPOINT);
         }
-        self.submit(Operation::Add(Box::new(Kept { handle, entry })));
-        Some(Issued {
-            reference,
-            lifetime,
-        })
+        let ticket = value.unwrap_or_else(|| {
+            self.submit(Operation::Add(Box::new(kept)));
+            reference.to_vec()
+        });
+        Some(Issued { ticket, lifetime })
+    }
+
+    /// Has a key of tickets by value for this hour, and none whose tickets have ended. If there are
+    /// to be no tickets by value, there is none at all.
+    fn turn(&mut self, strategy: &Strategy, rng: &mut Rng, today: UnixTime) {
+        let has_changed = match strategy.is_by_value() {
+            true => self.value_keys.turn(strategy.clocked, rng, today),
+            false => std::mem::take(&mut self.value_keys) != TicketKeys::default(),
+        };
+        if has_changed {
+            self.submit(Operation::Keep(self.value_keys.clone()));
+        }
     }
 
     /// Returns the use of an entry's last full proof so far, if its IKE SA is up.
@@ -262,18 +326,29 @@ impl Tickets {
         })
     }
 
-    /// Charges all entries in advance, if that is due.
-    pub(crate) fn checkpoint(&mut self, strategy: &Strategy, now: Instant) {
+    /// Charges all entries in advance and turns the keys of tickets, if that is due.
+    pub(crate) fn checkpoint(
+        &mut self,
+        strategy: &Strategy,
+        rng: &mut Rng,
+        today: UnixTime,
+        now: Instant,
+    ) {
         if self.checkpoint_at.take_if(|at| *at <= now).is_none() {
             return;
         }
+        let counts_time = strategy.counts_time();
         let charges = self.accounts.values_mut().filter_map(|account| {
-            let (_, handle) = account.issued?;
-            Some((handle, account.charge(strategy, now)))
+            let issued = account.issued.filter(|_| counts_time)?;
+            Some((issued.stored()?, account.charge(strategy, now)))
         });
         let charges: Vec<_> = charges.collect();
-        if !charges.is_empty() {
+        let is_charged = !charges.is_empty();
+        if is_charged {
             self.submit(Operation::Charge(charges));
+        }
+        self.turn(strategy, rng, today);
+        if is_charged || strategy.is_by_value() {
             self.checkpoint_at = Some(now + CHECKPOINT);
         }
     }
@@ -296,7 +371,8 @@ impl Tickets {
             return;
         };
         account.carried.count(children);
-        let Some((_, handle)) = account.issued.filter(|_| strategy.data.is_some()) else {
+        let issued = account.issued.filter(|_| strategy.data.is_some());
+        let Some(handle) = issued.and_then(|issued| issued.stored()) else {
             return;
         };
         let least = account
@@ -311,7 +387,8 @@ impl Tickets {
 
     /// Adopts another strategy: if time counts from now on, that of IKE SAs that are up is charged.
     pub(crate) fn adopt(&mut self, strategy: &Strategy, now: Instant) {
-        match strategy.counts_time() {
+        let has_keys = self.value_keys != TicketKeys::default();
+        match strategy.counts_time() || has_keys {
             true => drop(self.checkpoint_at.get_or_insert(now)),
             false => self.checkpoint_at = None,
         }
@@ -332,10 +409,13 @@ impl Tickets {
         self.submit(Operation::Revoke(whom.cloned()));
     }
 
-    /// Removes an entry.
-    fn remove(&mut self, handle: Handle) {
-        self.of_handles.remove(&handle);
-        self.submit(Operation::Remove(handle));
+    /// Has a ticket good for nothing from now on.
+    fn remove(&mut self, ticket: Issue) {
+        self.of_handles.remove(&ticket.handle);
+        self.submit(match ticket.by_value {
+            None => Operation::Remove(ticket.handle),
+            Some(ends) => Operation::Void(ticket.handle, ends),
+        });
     }
 
     // Of a client.
@@ -375,8 +455,8 @@ impl Tickets {
     /// invalidated" (section 6.2). Its account stays.
     pub(crate) fn void(&mut self, sa: IkeSaId) {
         let account = self.accounts.get_mut(&sa);
-        if let Some((_, handle)) = account.and_then(|account| account.issued.take()) {
-            self.remove(handle);
+        if let Some(issued) = account.and_then(|account| account.issued.take()) {
+            self.remove(issued);
         }
         self.held.retain(|_, held| held.of != sa);
     }
@@ -393,9 +473,11 @@ impl Tickets {
     pub(crate) fn close(&mut self, sa: IkeSaId, now: Instant) {
         if let Some(account) = self.accounts.remove(&sa) {
             let usage = account.usage(now);
-            if let Some((_, handle)) = account.issued {
-                self.of_handles.remove(&handle);
-                self.submit(Operation::Charge(vec![(handle, usage)]));
+            if let Some(issued) = account.issued {
+                self.of_handles.remove(&issued.handle);
+                let charge = issued.stored().map(|handle| (handle, usage));
+                let charge = charge.map(|charge| Operation::Charge(vec![charge]));
+                self.operations.extend(charge);
             }
         }
     }
@@ -406,6 +488,11 @@ impl Tickets {
     /// Returns true if we hold a ticket of a peer.
     pub(crate) fn holds(&self, peer: PeerId) -> bool {
         self.held.contains_key(&peer)
+    }
+
+    /// Returns the keys of tickets by value, as a thief would have them.
+    pub(crate) fn stolen_keys(&self) -> TicketKeys {
+        self.value_keys.clone()
     }
 
     /// Returns a copy of the ticket of a peer, as a thief would make it.

@@ -28,7 +28,7 @@ use model::{
     CsaId, Deadline, IkeSaId, Instant, Lease, LeaseChange, Path, PeerId, PeerNames, Signal,
     TrafficSelector, Transmit,
 };
-use resumption::{Handle, Operation, Outcome, ReferenceKey, Usage};
+use resumption::{Handle, Operation, Outcome, ReferenceKey, TicketKeys, Usage};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -330,6 +330,11 @@ impl Node {
     /// Sets the key of the references that name sessions in their store.
     pub fn refer_by(&mut self, key: ReferenceKey) {
         self.ike.refer_by(key);
+    }
+
+    /// Sets the keys of tickets by value that an earlier process has kept.
+    pub fn seal_by(&mut self, keys: TicketKeys, now: Instant) {
+        self.ike.seal_by(keys, now);
     }
 
     /// Handles the outcome of a request to the store of sessions.

@@ -1,6 +1,7 @@
 //! A store in memory. Entries end with the process.
 
-use crate::{Entry, Handle, Kept, Operation, Outcome, Store};
+use crate::voided::Voided;
+use crate::{Entry, Handle, Kept, Operation, Outcome, Store, Ticket};
 use crypto::UnixTime;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,6 +11,7 @@ pub struct Memory {
     /// The entries by their ends.
     ends: BTreeSet<(UnixTime, Handle)>,
     most: usize,
+    voided: Voided,
     outcomes: VecDeque<Outcome>,
 }
 
@@ -20,6 +22,7 @@ impl Memory {
             entries: BTreeMap::new(),
             ends: BTreeSet::new(),
             most,
+            voided: Voided::new(most),
             outcomes: VecDeque::new(),
         }
     }
@@ -50,6 +53,29 @@ impl Memory {
         }
     }
 
+    fn read(&self, ticket: Ticket, now: UnixTime) -> Option<Entry> {
+        match ticket {
+            Ticket::Reference(handle) => {
+                let entry = self.entries.get(&handle);
+                entry.filter(|entry| now < entry.ends).cloned()
+            }
+            Ticket::Value(kept) => (!self.voided.has(&kept, now)).then_some(kept.entry),
+        }
+    }
+
+    fn take(&mut self, ticket: &Ticket, now: UnixTime) -> bool {
+        match ticket {
+            Ticket::Reference(handle) => {
+                let entry = self.remove(handle);
+                entry.is_some_and(|entry| now < entry.ends)
+            }
+            Ticket::Value(kept) => {
+                let is_good = !self.voided.has(kept, now);
+                is_good && self.voided.add(kept.handle, kept.entry.ends, now)
+            }
+        }
+    }
+
     fn remove(&mut self, handle: &Handle) -> Option<Entry> {
         let entry = self.entries.remove(handle)?;
         self.ends.remove(&(entry.ends, *handle));
@@ -61,14 +87,13 @@ impl Store for Memory {
     fn submit(&mut self, operation: Operation, now: UnixTime) {
         match operation {
             Operation::Add(kept) => self.add(*kept, now),
-            Operation::Read(ticket, handle) => {
-                let entry = self.entries.get(&handle).filter(|entry| now < entry.ends);
-                let entry = entry.cloned().map(Box::new);
-                self.outcomes.push_back(Outcome::Read(ticket, entry));
+            Operation::Read(id, ticket) => {
+                let entry = self.read(ticket, now).map(Box::new);
+                self.outcomes.push_back(Outcome::Read(id, entry));
             }
-            Operation::Take(ticket, handle) => {
-                let taken = self.remove(&handle).is_some_and(|entry| now < entry.ends);
-                self.outcomes.push_back(Outcome::Taken(ticket, taken));
+            Operation::Take(id, ticket) => {
+                let taken = self.take(&ticket, now);
+                self.outcomes.push_back(Outcome::Taken(id, taken));
             }
             Operation::Charge(charges) => {
                 for (handle, usage) in charges {
@@ -78,7 +103,11 @@ impl Store for Memory {
                 }
             }
             Operation::Remove(handle) => drop(self.remove(&handle)),
+            Operation::Void(handle, ends) => drop(self.voided.add(handle, ends, now)),
+            // The engine has it, and nothing here outlives the engine.
+            Operation::Keep(_) => {}
             Operation::Revoke(whom) => {
+                self.voided.revoke(whom.as_ref(), now);
                 let is_meant = |entry: &Entry| whom.as_ref().is_none_or(|id| *id == entry.identity);
                 let meant = self.entries.iter().filter(|(_, entry)| is_meant(entry));
                 let meant: Vec<_> = meant.map(|(handle, _)| *handle).collect();
@@ -137,7 +166,7 @@ mod tests {
     }
 
     fn take(store: &mut Memory, number: u8, now: UnixTime) -> bool {
-        store.submit(Operation::Take(OperationId(7), handle(number)), now);
+        store.submit(Operation::Take(OperationId(7), handle(number).into()), now);
         match store.poll() {
             Some(Outcome::Taken(OperationId(7), taken)) => taken,
             other => panic!("{other:?}"),
@@ -145,7 +174,7 @@ mod tests {
     }
 
     fn read(store: &mut Memory, number: u8, now: UnixTime) -> Option<Box<Entry>> {
-        store.submit(Operation::Read(OperationId(8), handle(number)), now);
+        store.submit(Operation::Read(OperationId(8), handle(number).into()), now);
         match store.poll() {
             Some(Outcome::Read(OperationId(8), entry)) => entry,
             other => panic!("{other:?}"),
@@ -216,5 +245,90 @@ mod tests {
         store.submit(Operation::Remove(handle(9)), NOW);
         store.submit(Operation::Revoke(None), NOW);
         assert_eq!((handles(&store).len(), store.ends.len()), (0, 0));
+    }
+
+    fn by_value(number: u8, identity: &str, ends: u64) -> Ticket {
+        Ticket::Value(Box::new(Kept {
+            handle: handle(number),
+            entry: entry(identity, ends),
+        }))
+    }
+
+    fn takes(store: &mut Memory, ticket: &Ticket, now: UnixTime) -> bool {
+        let id = OperationId(9);
+        store.submit(Operation::Read(id, ticket.clone()), now);
+        let Some(Outcome::Read(_, entry)) = store.poll() else {
+            panic!("no outcome");
+        };
+        store.submit(Operation::Take(id, ticket.clone()), now);
+        let taken = store.poll() == Some(Outcome::Taken(id, true));
+        assert_eq!(entry.is_some(), taken, "what is read can be taken");
+        taken
+    }
+
+    #[test]
+    fn a_ticket_by_value_is_taken_once_and_not_after_its_end() {
+        let mut store = Memory::new(10);
+        let ticket = by_value(1, "a.example", 2000);
+        assert!(!takes(&mut store, &ticket, UnixTime(2000)));
+        let taken = [(); 2].map(|()| takes(&mut store, &ticket, NOW));
+        assert_eq!(taken, [true, false]);
+        store.submit(Operation::Void(handle(2), UnixTime(2000)), NOW);
+        assert!(!takes(&mut store, &by_value(2, "a.example", 2000), NOW));
+        assert!(takes(&mut store, &by_value(3, "a.example", 2000), NOW));
+        assert_eq!(handles(&store), [], "nothing else is kept of it");
+    }
+
+    #[test]
+    fn tickets_by_value_are_revoked_with_the_authentication_that_they_come_from() {
+        let mut store = Memory::new(10);
+        let whom: Identity = "A.example".parse().unwrap();
+        store.submit(Operation::Revoke(Some(whom)), NOW);
+        assert!(!takes(&mut store, &by_value(1, "a.example", 2000), NOW));
+        assert!(takes(&mut store, &by_value(2, "b.example", 2000), NOW));
+        let mut newer = entry("a.example", 2000);
+        newer.usage = Usage::new(UnixTime(1001));
+        let handle = handle(3);
+        let newer = Ticket::Value(Box::new(Kept {
+            handle,
+            entry: newer,
+        }));
+        assert!(takes(&mut store, &newer, UnixTime(1001)));
+        store.submit(Operation::Revoke(None), NOW);
+        assert!(!takes(&mut store, &by_value(4, "b.example", 2000), NOW));
+    }
+
+    /// A used ticket whose mark had gone would be good again.
+    #[test]
+    fn without_room_for_what_is_void_all_tickets_by_value_are() {
+        let mut store = Memory::new(2);
+        let tickets: Vec<_> = (0..4).map(|n| by_value(n, "a.example", 2000)).collect();
+        let taken: Vec<_> = tickets.iter().map(|t| takes_only(&mut store, t)).collect();
+        assert_eq!(taken, [true, true, false, false]);
+        for ticket in &tickets {
+            assert!(!takes_only(&mut store, ticket));
+        }
+        let mut newer = entry("a.example", 3000);
+        newer.usage = Usage::new(UnixTime(1001));
+        let kept = Kept {
+            handle: handle(9),
+            entry: newer,
+        };
+        let newer = Ticket::Value(Box::new(kept));
+        assert!(takes(&mut store, &newer, UnixTime(1002)), "there is room");
+    }
+
+    #[test]
+    fn what_has_ended_makes_room_for_what_is_void() {
+        let mut store = Memory::new(1);
+        assert!(takes(&mut store, &by_value(1, "a.example", 2000), NOW));
+        let later = UnixTime(2000);
+        assert!(takes(&mut store, &by_value(2, "a.example", 2500), later));
+    }
+
+    fn takes_only(store: &mut Memory, ticket: &Ticket) -> bool {
+        let id = OperationId(9);
+        store.submit(Operation::Take(id, ticket.clone()), NOW);
+        store.poll() == Some(Outcome::Taken(id, true))
     }
 }

@@ -35,16 +35,8 @@ impl StoreKey {
     }
 
     /// Returns the key of entries.
-    ///
-    /// # Panics
-    /// Never: the derived key has the length that the cipher needs.
     pub fn sealer(&self, rng: Rng) -> Sealer {
-        let key = self.derive(b"entries of sessions");
-        let aead = Aead::new(AeadAlgorithm::Aes256Gcm, key.expose());
-        Sealer {
-            aead: aead.expect("a PRF output is as long as the key of AES-256"),
-            rng,
-        }
+        Sealer::new(&self.derive(b"entries of sessions"), rng)
     }
 
     fn derive(&self, purpose: &[u8]) -> Secret {
@@ -59,6 +51,18 @@ pub struct Sealer {
 }
 
 impl Sealer {
+    /// Takes a key, which is an output of HMAC-SHA-256 or as long.
+    ///
+    /// # Panics
+    /// If it is not.
+    pub(crate) fn new(key: &Secret, rng: Rng) -> Self {
+        let aead = Aead::new(AeadAlgorithm::Aes256Gcm, key.expose());
+        Self {
+            aead: aead.expect("a PRF output is as long as the key of AES-256"),
+            rng,
+        }
+    }
+
     /// Returns the octets to store under a handle.
     pub fn seal(&mut self, handle: &Handle, entry: &Entry) -> Vec<u8> {
         let nonce: [u8; NONCE_LEN] = self.rng.array();

@@ -5,7 +5,7 @@
 //! outcome that is not known counts as a refusal: an entry whose [`Operation::Take`] has no outcome
 //! is spent.
 
-use crate::{Entry, Handle, Usage};
+use crate::{Entry, Handle, Ticket, TicketKeys, Usage};
 use crypto::UnixTime;
 use model::Identity;
 
@@ -27,17 +27,21 @@ pub struct Kept {
 pub enum Operation {
     /// Adds an entry. Without room, or without an outcome, the entry is not there later.
     Add(Box<Kept>),
-    /// Reads an entry. [`Outcome::Read`] follows.
-    Read(OperationId, Handle),
-    /// Takes an entry out. [`Outcome::Taken`] follows. Of several takes of one entry, at most one
-    /// finds it.
-    Take(OperationId, Handle),
+    /// Reads the entry of a ticket. [`Outcome::Read`] follows.
+    Read(OperationId, Ticket),
+    /// Takes the entry of a ticket out, or voids a ticket by value. [`Outcome::Taken`] follows. Of
+    /// several takes of one entry, at most one finds it.
+    Take(OperationId, Ticket),
     /// Replaces the usage of entries. An entry that is gone stays so.
     Charge(Vec<(Handle, Usage)>),
     /// Removes an entry.
     Remove(Handle),
-    /// Removes all entries of an identity, or of everybody.
+    /// Voids a ticket by value that would have ended at this time.
+    Void(Handle, UnixTime),
+    /// Removes all entries of an identity, or of everybody, and voids their tickets by value.
     Revoke(Option<Identity>),
+    /// Keeps the keys of tickets by value, in place of earlier ones.
+    Keep(TicketKeys),
 }
 
 /// The outcome of an operation.

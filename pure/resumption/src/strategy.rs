@@ -49,6 +49,9 @@ pub struct Strategy {
     pub established: Option<Duration>,
     /// Most octets that child SAs have carried since.
     pub data: Option<u64>,
+    /// True if tickets are given by value. Nobody counts the use of these, so neither time nor data
+    /// may be limited ([`Self::is_by_value`]).
+    pub by_value: bool,
 }
 
 /// The reason why an entry cannot be used any more.
@@ -69,6 +72,9 @@ pub enum Spent {
 }
 
 impl Strategy {
+    /// Longest lifetime of any entry.
+    pub const LONGEST: Duration = Duration::from_secs(30 * 86_400);
+
     /// Returns `Ok` if a session with this usage may be resumed.
     pub fn admits(&self, usage: &Usage, now: UnixTime) -> Result<(), Spent> {
         let age = now.0.checked_sub(usage.since.0);
@@ -103,6 +109,11 @@ impl Strategy {
         self.established.is_some()
     }
 
+    /// Returns true if tickets are given and taken by value.
+    pub const fn is_by_value(&self) -> bool {
+        self.by_value && self.established.is_none() && self.data.is_none()
+    }
+
     /// Returns the latest end of an entry, whatever else limits it.
     pub fn end(&self, usage: &Usage) -> UnixTime {
         UnixTime(usage.since.0.saturating_add(self.clocked.as_secs()))
@@ -118,6 +129,7 @@ mod tests {
         clocked: HOUR.saturating_mul(8),
         established: Some(HOUR.saturating_mul(2)),
         data: Some(50_000_000),
+        by_value: true,
     };
 
     /// The paper's example: "a connection could initially last two hours, disconnect, and resume
@@ -139,6 +151,21 @@ mod tests {
         let admits = |up| ALL.admits(&Usage::new(UnixTime(0)).and(up, 0), UnixTime(7 * 3600));
         assert_eq!(admits(HOUR), Ok(()));
         assert_eq!(admits(HOUR * 2), Err(Spent::Established));
+    }
+
+    /// Rule: by value only a clocked lifetime, as a ticket cannot count its use.
+    #[test]
+    fn what_is_counted_is_not_by_value() {
+        let without = |established, data| {
+            let strategy = Strategy {
+                established,
+                data,
+                ..ALL
+            };
+            strategy.is_by_value()
+        };
+        assert!(without(None, None) && !ALL.is_by_value());
+        assert!(!without(ALL.established, None) && !without(None, ALL.data));
     }
 
     /// The paper's example: "a data lifetime of 50 MBytes".

@@ -320,6 +320,17 @@ pub(crate) const SESSIONS: &[Key<Sessions>] = &[
         show: |sessions| or("no limit", sessions.data.map(size)),
     },
     Key {
+        name: "tickets_by_value",
+        about: "tickets have the session in them, encrypted, and we keep only which are void; default: \
+            false",
+        example: "true",
+        effect: Effect::Applied,
+        read: Read::Optional(|value, sessions| {
+            put(&mut sessions.tickets_by_value, value.boolean())
+        }),
+        show: |sessions| text(sessions.tickets_by_value),
+    },
+    Key {
         name: "file",
         about: "file that keeps sessions if stratad is killed, with a key beside it, both readable by \
             their owner only; default: they end with it",

@@ -121,6 +121,19 @@ fn peers_may_share_a_pool_and_a_pool_without_any_is_warned_of() {
     assert_eq!(config.warnings, [Warning::PoolWithoutPeer { name }]);
 }
 
+// Refuses: resume
+#[test]
+fn tickets_by_value_and_limits_that_are_counted_are_warned_of() {
+    for (limit, expected) in [
+        ("clocked = \"2h\"", vec![]),
+        ("established = \"2h\"", vec![Warning::TicketsByReference]),
+        ("data = \"2MiB\"", vec![Warning::TicketsByReference]),
+    ] {
+        let text = format!("{GATEWAY}[sessions]\ntickets_by_value = true\n{limit}\n");
+        assert_eq!(load(&text).warnings, expected, "{limit}");
+    }
+}
+
 #[test]
 fn a_pool_has_addresses_and_a_bounded_lease() {
     let empty = fault(GATEWAY, "[\"10.9.0.0/24\", \"2001:db8:9::/64\"]", "[]");

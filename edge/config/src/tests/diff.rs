@@ -125,6 +125,7 @@ file = "/var/lib/other/strata.redb"
 clocked = "3h"
 established = "90m"
 data = "50MiB"
+tickets_by_value = true
 file = "/var/lib/other/sessions.redb"
 crash_tokens = false
 [licensed.fc]
@@ -478,6 +479,12 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("sessions.clocked", "\"3h\"", "\"4h\"", Applied),
         ("sessions.established", "90m", "80m", Applied),
         ("sessions.data", "50MiB", "20MiB", Applied),
+        (
+            "sessions.tickets_by_value",
+            "tickets_by_value = true",
+            "tickets_by_value = false",
+            Applied,
+        ),
         (
             "sessions.file",
             "/var/lib/other/sessions",

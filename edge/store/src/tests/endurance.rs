@@ -4,7 +4,10 @@ use super::Folder;
 use super::sessions::{NOW, entry, handles};
 use crate::Sessions;
 use crypto::{Rng, Secret, UnixTime};
-use resumption::{Entry, Handle, Kept, Memory, Operation, OperationId, Outcome, Store, Usage};
+use model::Identity;
+use resumption::{
+    Entry, Handle, Kept, Memory, Operation, OperationId, Outcome, Store, Ticket, Usage,
+};
 use std::collections::BTreeSet;
 use std::env;
 use std::io::{BufRead, BufReader, Write};
@@ -22,13 +25,19 @@ const TOGETHER: u32 = 40;
 /// The environment variable with the file of the process that is killed.
 const FILE: &str = "STRATA_STORE_FILE";
 
-/// Reference model of a store: a list that is searched from its beginning.
+/// Reference model of a store: lists that are searched from their beginning.
 #[derive(Default)]
-struct Plain(Vec<(Handle, Entry)>);
+struct Plain {
+    entries: Vec<(Handle, Entry)>,
+    /// Tickets by value that are void, and when they would have ended.
+    void: Vec<(Handle, UnixTime)>,
+    /// When sessions were revoked, and whose.
+    revoked: Vec<(Option<Identity>, UnixTime)>,
+}
 
 impl Plain {
     fn perform(&mut self, operation: &Operation, now: UnixTime) -> Option<Outcome> {
-        let list = &mut self.0;
+        let list = &mut self.entries;
         match operation {
             Operation::Add(kept) => {
                 list.retain(|(_, entry)| now < entry.ends);
@@ -39,13 +48,27 @@ impl Plain {
                 list.push((kept.handle, kept.entry.clone()));
                 None
             }
-            Operation::Read(id, name) => {
+            Operation::Read(id, Ticket::Value(kept)) => {
+                let is_good = self.is_good(kept, now);
+                let entry = is_good.then(|| Box::new(kept.entry.clone()));
+                Some(Outcome::Read(*id, entry))
+            }
+            Operation::Take(id, Ticket::Value(kept)) => {
+                let is_good = self.is_good(kept, now) && self.make_void(kept.handle, kept.entry.ends, now);
+                Some(Outcome::Taken(*id, is_good))
+            }
+            Operation::Void(handle, ends) => {
+                self.make_void(*handle, *ends, now);
+                None
+            }
+            Operation::Keep(_) => None,
+            Operation::Read(id, Ticket::Reference(name)) => {
                 let found = list.iter().find(|(handle, _)| handle == name);
                 let found = found.filter(|(_, entry)| now < entry.ends);
                 let found = found.map(|(_, entry)| Box::new(entry.clone()));
                 Some(Outcome::Read(*id, found))
             }
-            Operation::Take(id, name) => {
+            Operation::Take(id, Ticket::Reference(name)) => {
                 let at = list.iter().position(|(handle, _)| handle == name);
                 let taken = at.map(|at| list.remove(at));
                 let is_good = taken.is_some_and(|(_, entry)| now < entry.ends);
@@ -67,14 +90,44 @@ impl Plain {
             Operation::Revoke(whom) => {
                 let stays = |entry: &Entry| whom.as_ref().is_some_and(|id| *id != entry.identity);
                 list.retain(|(_, entry)| stays(entry));
+                self.revoke(whom.clone(), now);
                 None
             }
         }
     }
 
+    fn is_good(&self, kept: &Kept, now: UnixTime) -> bool {
+        let Kept { handle, entry } = kept;
+        let concerns = |whom: &Option<Identity>| whom.as_ref().is_none_or(|id| *id == entry.identity);
+        let mut revoked = self.revoked.iter();
+        let is_revoked = revoked.any(|(whom, at)| concerns(whom) && entry.usage.since <= *at);
+        now < entry.ends && !is_revoked && !self.void.iter().any(|(void, _)| void == handle)
+    }
+
+    fn make_void(&mut self, handle: Handle, ends: UnixTime, now: UnixTime) -> bool {
+        self.void.retain(|(_, ends)| now < *ends);
+        if let Some((_, end)) = self.void.iter_mut().find(|(void, _)| *void == handle) {
+            *end = ends.max(*end);
+            return true;
+        }
+        let has_room = self.void.len() < MOST;
+        match has_room {
+            true => self.void.push((handle, ends)),
+            false => self.revoke(None, now),
+        }
+        has_room
+    }
+
+    fn revoke(&mut self, whom: Option<Identity>, now: UnixTime) {
+        if whom.is_none() {
+            self.void.clear();
+        }
+        self.revoked.push((whom, now));
+    }
+
     /// Returns the names of the entries that have not ended.
     fn names(&self, now: UnixTime) -> BTreeSet<Handle> {
-        let good = self.0.iter().filter(|(_, entry)| now < entry.ends);
+        let good = self.entries.iter().filter(|(_, entry)| now < entry.ends);
         good.map(|(handle, _)| *handle).collect()
     }
 }
@@ -93,8 +146,11 @@ fn draw(rng: &mut Rng, number: u64, now: UnixTime) -> Operation {
             let charge = |rng: &mut Rng| (name(rng), Usage::new(NOW).and(used, used.as_secs()));
             Operation::Charge((0..3).map(|_| charge(rng)).collect())
         }
-        250..450 => Operation::Take(id, name(rng)),
-        450..650 => Operation::Read(id, name(rng)),
+        250..400 => Operation::Take(id, name(rng).into()),
+        400..450 => Operation::Take(id, by_value(rng, now)),
+        450..600 => Operation::Read(id, name(rng).into()),
+        600..640 => Operation::Read(id, by_value(rng, now)),
+        640..650 => Operation::Void(name(rng), UnixTime(now.0 + u64::from(rng.u32() % 300))),
         _ => {
             let ends = now.0 - NOW.0 + u64::from(rng.u32() % 300);
             let mut entry = entry(&identity(rng), ends);
@@ -105,6 +161,15 @@ fn draw(rng: &mut Rng, number: u64, now: UnixTime) -> Operation {
     }
 }
 
+/// Draws a ticket by value of a peer that was authenticated lately.
+fn by_value(rng: &mut Rng, now: UnixTime) -> Ticket {
+    let ends = now.0 - NOW.0 + u64::from(rng.u32() % 300);
+    let mut entry = entry(&format!("{}.example", rng.u32() % 5), ends);
+    entry.usage = Usage::new(UnixTime(now.0 - u64::from(rng.u32() % 20)));
+    let handle = Handle::from([(rng.u32() % NAMES) as u8; 16]);
+    Ticket::Value(Box::new(Kept { handle, entry }))
+}
+
 /// The file is closed and opened now and then, and time goes on.
 #[test]
 fn a_million_operations_leave_each_store_with_what_a_plain_list_has() {
@@ -112,7 +177,7 @@ fn a_million_operations_leave_each_store_with_what_a_plain_list_has() {
     let folder = Folder::new("operations");
     let open = |seed: [u8; 32]| {
         let opened = Sessions::open(&folder.sessions(), MOST as u64, seed);
-        opened.unwrap().0
+        opened.unwrap().sessions
     };
     let mut rng = Rng::from_seed([6; 32]);
     let (mut plain, mut memory) = (Plain::default(), Memory::new(MOST));
@@ -170,7 +235,7 @@ fn a_process_that_is_killed() {
     };
     let (first, out) = (u64::from(std::process::id()) << 32, &mut std::io::stdout());
     let opened = Sessions::open(Path::new(&file), 1_000_000, [1; 32]);
-    let mut sessions = opened.unwrap().0;
+    let mut sessions = opened.unwrap().sessions;
     for number in first.. {
         let handle = numbered(number);
         let entry = entry("a.example", 1000);
@@ -180,7 +245,7 @@ fn a_process_that_is_killed() {
         if number % 3 > 0 {
             let taken = number - number % 3;
             writeln!(out, "takes {taken}").unwrap();
-            let take = Operation::Take(OperationId(number), numbered(taken));
+            let take = Operation::Take(OperationId(number), numbered(taken).into());
             sessions.perform(&[take], NOW).unwrap();
             writeln!(out, "taken {taken}").unwrap();
         }
@@ -231,7 +296,7 @@ fn after_a_thousand_kills_what_was_taken_is_gone_and_what_was_added_is_there() {
         child.wait().unwrap();
         assert!(heard >= most, "it ended by itself");
         let opened = Sessions::open(&folder.sessions(), 1_000_000, [2; 32]);
-        let there: BTreeSet<_> = handles(&opened.unwrap().0).into_iter().collect();
+        let there: BTreeSet<_> = handles(&opened.unwrap().sessions).into_iter().collect();
         for number in &added {
             let is_there = there.contains(&numbered(*number));
             let is_open = begun.contains(number) && !taken.contains(number);

@@ -2,9 +2,11 @@
 
 use super::Folder;
 use crate::{Error, Sessions};
-use crypto::{Prf, Secret, UnixTime};
+use crypto::{Prf, Rng, Secret, UnixTime};
 use model::{Group, Suite};
-use resumption::{Entry, Handle, Kept, Keys, Operation, OperationId, Outcome, Proof, Usage, Way};
+use resumption::{
+    Entry, Handle, Kept, Keys, Operation, OperationId, Outcome, Proof, Ticket, TicketKeys, Usage, Way,
+};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +19,7 @@ impl Folder {
     }
 
     fn open_sessions(&self, most: u64) -> Result<Sessions, Error> {
-        Sessions::open(&self.sessions(), most, [1; 32]).map(|(sessions, _)| sessions)
+        Sessions::open(&self.sessions(), most, [1; 32]).map(|opened| opened.sessions)
     }
 }
 
@@ -53,7 +55,7 @@ fn add(number: u8, identity: &str, ends: u64) -> Operation {
 }
 
 fn take(number: u8) -> Operation {
-    Operation::Take(OperationId(number.into()), handle(number))
+    Operation::Take(OperationId(number.into()), handle(number).into())
 }
 
 fn taken(number: u8, was_there: bool) -> Outcome {
@@ -75,7 +77,7 @@ fn what_was_added_is_there_after_a_restart_and_what_was_taken_is_not() {
     assert_eq!(sessions.perform(&[take(1)], NOW).unwrap(), [taken(1, true)]);
     drop(sessions);
     let mut sessions = folder.open_sessions(9).unwrap();
-    let read = Operation::Read(OperationId(5), handle(2));
+    let read = Operation::Read(OperationId(5), handle(2).into());
     let outcomes = sessions.perform(&[take(1), read, take(2), take(2)], NOW);
     let found = Outcome::Read(OperationId(5), Some(Box::new(entry("b.example", 100))));
     assert_eq!(
@@ -87,9 +89,78 @@ fn what_was_added_is_there_after_a_restart_and_what_was_taken_is_not() {
 #[test]
 fn the_same_references_are_good_after_a_restart() {
     let folder = Folder::new("references");
-    let open = |seed| Sessions::open(&folder.sessions(), 9, [seed; 32]).unwrap().1;
+    let open = |seed| Sessions::open(&folder.sessions(), 9, [seed; 32]).unwrap().references;
     let reference = open(1).issue(&handle(3));
     assert_eq!(open(2).read(&reference), Some(handle(3)));
+}
+
+#[test]
+fn what_is_void_stays_so_after_a_restart_and_keys_of_tickets_too() {
+    let folder = Folder::new("by-value");
+    let open = || Sessions::open(&folder.sessions(), 9, [1; 32]).unwrap();
+    let by_value = |number| {
+        let kept = Kept {
+            handle: handle(number),
+            entry: entry("a.example", 100),
+        };
+        Operation::Take(OperationId(number.into()), Ticket::Value(Box::new(kept)))
+    };
+    let mut rng = Rng::from_seed([1; 32]);
+    let (mut keys, hour) = (TicketKeys::default(), Duration::from_secs(3600));
+    keys.turn(hour, &mut rng, NOW);
+    let opened = open();
+    assert_eq!(opened.tickets, TicketKeys::default());
+    let mut sessions = opened.sessions;
+    let older = Operation::Keep(keys.clone());
+    let done = sessions.perform(&[by_value(1), older], NOW).unwrap();
+    assert_eq!(done, [taken(1, true)]);
+    let before = fs::read(folder.0.join("sessions.redb.tickets")).unwrap();
+    keys.turn(hour, &mut rng, UnixTime(NOW.0 + 7200));
+    let newer = Operation::Keep(keys.clone());
+    sessions.perform(&[newer], NOW).unwrap();
+    drop(sessions);
+    let written = fs::read(folder.0.join("sessions.redb.tickets")).unwrap();
+    assert_eq!((before.len(), written.len()), (36, 36));
+    assert_ne!(before[4..], written[4..], "the older one is gone");
+    let mut opened = open();
+    assert_eq!(opened.tickets, keys);
+    let done = opened.sessions.perform(&[by_value(1), by_value(2)], NOW);
+    assert_eq!(done.unwrap(), [taken(1, false), taken(2, true)]);
+    opened
+        .sessions
+        .perform(&[Operation::Revoke(None)], NOW)
+        .unwrap();
+    drop(opened);
+    let done = open().sessions.perform(&[by_value(3)], NOW);
+    assert_eq!(done.unwrap(), [taken(3, false)]);
+}
+
+#[test]
+fn keys_of_tickets_that_are_cut_are_none_and_those_that_others_may_read_are_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("ticket-key");
+    let open = || Sessions::open(&folder.sessions(), 9, [1; 32]);
+    let name = folder.0.join("sessions.redb.tickets");
+    let mut sessions = open().unwrap().sessions;
+    let (mut keys, mut rng) = (TicketKeys::default(), Rng::from_seed([1; 32]));
+    for hour in 0..3 {
+        keys.turn(Duration::from_secs(3 * 3600), &mut rng, UnixTime(NOW.0 + hour * 3600));
+    }
+    sessions.perform(&[Operation::Keep(keys)], NOW).unwrap();
+    let whole = fs::read(&name).unwrap();
+    assert_eq!(whole.len(), 108);
+    // Fewer keys leave nothing of more.
+    let none = Operation::Keep(TicketKeys::default());
+    sessions.perform(&[none], NOW).unwrap();
+    assert_eq!(fs::read(&name).unwrap(), [0; 108]);
+    drop(sessions);
+    for (length, count) in [(0, 0), (35, 0), (36, 1), (107, 2), (108, 3)] {
+        fs::write(&name, &whole[..length]).unwrap();
+        let read = open().unwrap().tickets.iter().count();
+        assert_eq!(read, count, "{length} octets");
+    }
+    fs::set_permissions(&name, fs::Permissions::from_mode(0o640)).unwrap();
+    assert!(matches!(open(), Err(Error::ReadByOthers { .. })));
 }
 
 #[test]
@@ -184,7 +255,7 @@ fn reads_alone_write_nothing() {
     sessions.perform(&[add(1, "a.example", 90)], NOW).unwrap();
     let written = || fs::read(folder.sessions()).unwrap();
     let before = written();
-    let read = |number| Operation::Read(OperationId(number), handle(1));
+    let read = |number| Operation::Read(OperationId(number), handle(1).into());
     let outcomes = sessions.perform(&[read(4), read(5)], NOW).unwrap();
     let found = |number| {
         let entry = Box::new(entry("a.example", 90));

@@ -15,7 +15,7 @@ use crate::sa::turn::Turn;
 use crate::signature::{self, NotVerified};
 use crypto::{Secret, UnixTime};
 use model::Identity;
-use resumption::{Entry, Handle, Usage};
+use resumption::{Entry, Ticket, Usage};
 use std::net::IpAddr;
 use wire::ike::{AuthMethod, Message, Payload};
 
@@ -32,16 +32,16 @@ pub(crate) struct Responder {
 /// The session that an initiator resumes.
 pub(crate) struct Resumed {
     entry: Entry,
-    handle: Handle,
+    ticket: Ticket,
     /// True if the store has taken the entry for this initiator.
     is_taken: bool,
 }
 
 impl Resumed {
-    pub(crate) const fn new(entry: Entry, handle: Handle) -> Self {
+    pub(crate) const fn new(entry: Entry, ticket: Ticket) -> Self {
         Self {
             entry,
-            handle,
+            ticket,
             is_taken: false,
         }
     }
@@ -81,9 +81,9 @@ impl Responder {
     }
 
     /// Returns the entry that has to be taken out of the store before the initiator is admitted.
-    pub(crate) fn to_take(&self) -> Option<Handle> {
+    pub(crate) fn to_take(&self) -> Option<Ticket> {
         let resumed = self.resumed.as_ref().filter(|resumed| !resumed.is_taken);
-        resumed.map(|resumed| resumed.handle)
+        resumed.map(|resumed| resumed.ticket.clone())
     }
 
     /// Notes that the store has taken the entry.

@@ -385,7 +385,9 @@ impl Engine {
         while let Some(id) = self.deadlines.pop_due(now) {
             self.with_sa(id, now, |sa, ctx| sa.handle_timeout(ctx));
         }
-        self.tickets.checkpoint(&self.config.resumption, now);
+        let strategy = &self.config.resumption;
+        self.tickets
+            .checkpoint(strategy, &mut self.rng, self.today, now);
         self.replace_lost(now);
         self.reauthenticate_due(now);
         self.fall_back(now);

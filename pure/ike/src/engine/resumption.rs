@@ -5,7 +5,7 @@ use super::Engine;
 use crate::event::Event;
 use crate::sa::turn::NotResumed;
 use model::{ChildSaId, IkeSaId, Instant, PeerId};
-use resumption::{Handle, Operation, OperationId, Outcome, ReferenceKey, Usage};
+use resumption::{Handle, Operation, OperationId, Outcome, ReferenceKey, TicketKeys, Usage};
 
 /// Commands.
 impl Engine {
@@ -13,6 +13,11 @@ impl Engine {
     /// good for this engine only.
     pub fn refer_by(&mut self, key: ReferenceKey) {
         self.tickets.refer_by(key);
+    }
+
+    /// Sets the keys of tickets by value that an earlier process has kept ([`Operation::Keep`]).
+    pub fn seal_by(&mut self, keys: TicketKeys, now: Instant) {
+        self.tickets.seal_by(keys, now);
     }
 
     /// Ends the sessions with a peer that either end may resume, or all. IKE SAs stay up, and the

@@ -15,8 +15,8 @@
 //! (`keys.rs`, `auth/mod.rs`). IKE_AUTH has everything else that it always has: child SA, addresses
 //! and zones are agreed upon anew, and nothing licensed comes from the old IKE SA.
 //!
-//! Tickets are references: the gateway keeps the state in a store and gives away its name
-//! (`resumption::Reference`). A ticket is presented once. It "is invalidated" by a rekey (section
+//! A ticket names an entry in the store of the gateway, or has it inside (`resumption::Ticket`). A
+//! ticket is presented once. It "is invalidated" by a rekey (section
 //! 6.2), after which the client asks for another, and it dies when either end deletes the IKE SA.
 //! A session that both ends lose without a Delete stays resumable.
 //!
@@ -28,12 +28,9 @@
 
 use crate::config::{Peer, Resumption};
 use crate::exchange::{find_notify, notify};
-use resumption::Way;
+use resumption::{Strategy, Way};
 use std::time::Duration;
 use wire::ike::{Message, NotifyType, Payload};
-
-/// Longest lifetime of a ticket that is believed.
-const LONGEST: Duration = Duration::from_secs(30 * 86_400);
 
 /// Longest ticket that is kept, in octets. A ticket by value of another implementation may have
 /// certificates.
@@ -148,7 +145,7 @@ fn received_by(way: Way, response: &Message) -> Option<Given> {
     is_sound.then(|| Given {
         way,
         ticket: ticket.to_vec(),
-        lifetime: lifetime.min(LONGEST),
+        lifetime: lifetime.min(Strategy::LONGEST),
     })
 }
 
@@ -201,6 +198,6 @@ mod tests {
         }
         assert_eq!(received_of(vec![0, 0, 1]), None);
         let longest = received_of(with(u32::MAX, LARGEST)).unwrap();
-        assert_eq!(longest.lifetime, LONGEST);
+        assert_eq!(longest.lifetime, Strategy::LONGEST);
     }
 }

@@ -36,7 +36,7 @@ use crate::signature;
 use crate::window::Responses;
 use crypto::sha256;
 use model::{Deadline, Group, Instant, Kem};
-use resumption::{Handle, Operation, OperationId};
+use resumption::{Operation, OperationId, Ticket};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload};
@@ -340,8 +340,8 @@ impl AwaitAuth {
         arrived: &Arrived<'_>,
         turn: &mut Turn<'_, '_>,
     ) -> State {
-        if let Some(handle) = self.proof.to_take() {
-            return self.take(handle, request, arrived, turn);
+        if let Some(ticket) = self.proof.to_take() {
+            return self.take(ticket, request, arrived, turn);
         }
         let earlier = self.first.take();
         let first = earlier.as_ref().unwrap_or(&request);
@@ -368,7 +368,7 @@ impl AwaitAuth {
     /// before the outcome: another initiator may have been faster.
     fn take(
         mut self: Box<Self>,
-        handle: Handle,
+        ticket: Ticket,
         request: Message,
         arrived: &Arrived<'_>,
         turn: &mut Turn<'_, '_>,
@@ -382,7 +382,7 @@ impl AwaitAuth {
             return self.refuse(&request, why, arrived, turn);
         }
         let id = OperationId(turn.core.id.0);
-        turn.ctx.tickets.submit(Operation::Take(id, handle));
+        turn.ctx.tickets.submit(Operation::Take(id, ticket));
         self.postponed = Some(Postponed::new(request, arrived));
         State::AwaitAuth(self)
     }

@@ -18,7 +18,7 @@ use crate::extension::{childless, nat, redirect, skid, ticket};
 use crate::keys::{Inputs, UnprovedKeys};
 use crypto::sha256;
 use model::{Deadline, Group, Instant};
-use resumption::{Entry, Handle, Operation, OperationId, Way};
+use resumption::{Entry, Operation, OperationId, Ticket, Way};
 use std::net::IpAddr;
 use std::time::Duration;
 use wire::ike::{Message, NotifyType, Payload};
@@ -36,7 +36,7 @@ pub(crate) struct AwaitEntry {
     /// The clear payloads of the first message.
     request: Message,
     octets: Vec<u8>,
-    handle: Handle,
+    ticket: Ticket,
     /// True if the source address is verified.
     paid: bool,
     /// Time by which the initiator has to authenticate.
@@ -94,21 +94,22 @@ impl AwaitEntry {
             return Err(Rejected::Answered(NotifyType::TICKET_NACK, Vec::new()));
         }
         let presented = ticket::presented(way, request);
-        let handle = presented.and_then(|ticket| turn.ctx.tickets.read(ticket));
-        let Some(handle) = handle else {
+        let strategy = &turn.ctx.config.resumption;
+        let ticket = presented.and_then(|ticket| turn.ctx.tickets.read(ticket, strategy));
+        let Some(ticket) = ticket else {
             return Err(Rejected::Answered(NotifyType::TICKET_NACK, Vec::new()));
         };
         if !terms.paid && octets.len() < LONGEST_ANSWER {
             return Err(Rejected::Unpaid);
         }
         let id = OperationId(turn.core.id.0);
-        turn.ctx.tickets.submit(Operation::Read(id, handle));
+        turn.ctx.tickets.submit(Operation::Read(id, ticket.clone()));
         turn.core.responses.came(0, sha256(&[octets]));
         Ok(Self {
             way,
             request: request.clone(),
             octets: octets.to_vec(),
-            handle,
+            ticket,
             paid: terms.paid,
             until: terms.until,
             gives_up: terms.until.min(turn.ctx.now + PATIENCE),
@@ -135,7 +136,7 @@ impl AwaitEntry {
     ) -> Result<Known, Ending> {
         let (strategy, today) = (turn.ctx.config.resumption, turn.ctx.today);
         // An IKE SA that only the initiator has lost is still up here.
-        let usage = turn.ctx.tickets.usage(&self.handle, turn.ctx.now);
+        let usage = turn.ctx.tickets.usage(self.ticket.handle(), turn.ctx.now);
         let entry = entry.map(|mut entry| {
             entry.usage = usage.unwrap_or(entry.usage);
             entry
@@ -161,7 +162,7 @@ impl AwaitEntry {
             octets: self.octets.clone(),
             paid: self.paid,
             entry,
-            handle: self.handle,
+            ticket: self.ticket.clone(),
             until: self.until,
         };
         AwaitProof::begin(presented, ours, &mut opening, turn).map_err(|why| {
@@ -218,7 +219,7 @@ impl AwaitEntry {
             until: self.until,
             proof: Responder::resumed(
                 Handshake::new(keys, false, response, self.octets),
-                Resumed::new(entry, self.handle),
+                Resumed::new(entry, self.ticket),
             ),
         }
     }

@@ -28,13 +28,13 @@ use crate::keys::{Inputs, UnprovedKeys, first_cipher};
 use crate::refusal::{NotResumed, Refusal};
 use crypto::Secret;
 use model::{Deadline, Instant, PeerId};
-use resumption::{Entry, Handle, Operation, OperationId, Way};
+use resumption::{Entry, Operation, OperationId, Ticket, Way};
 use wire::ike::{Datagram, ExchangeType, Message, Payload};
 
 pub(crate) struct AwaitProof {
     keys: UnprovedKeys,
     entry: Entry,
-    handle: Handle,
+    ticket: Ticket,
     /// Both messages so far.
     transcript: Transcript,
     /// The first one, once open.
@@ -58,7 +58,7 @@ pub(super) struct Presented<'a> {
     /// True if its source address is verified.
     pub(super) paid: bool,
     pub(super) entry: Entry,
-    pub(super) handle: Handle,
+    pub(super) ticket: Ticket,
     /// Time by which the initiator has to prove itself.
     pub(super) until: Instant,
 }
@@ -85,7 +85,7 @@ impl AwaitProof {
             octets,
             paid,
             entry,
-            handle,
+            ticket,
             until,
         } = presented;
         let theirs = nonce(clear).expect("it was there before the store was asked");
@@ -146,7 +146,7 @@ impl AwaitProof {
         Ok(Box::new(Self {
             keys,
             entry,
-            handle,
+            ticket,
             transcript: Transcript {
                 first: octets,
                 second: answer,
@@ -206,7 +206,7 @@ impl AwaitProof {
             return self.refuse(why, arrived, turn);
         };
         let id = OperationId(turn.core.id.0);
-        let take = Operation::Take(id, self.handle);
+        let take = Operation::Take(id, self.ticket.clone());
         turn.ctx.tickets.submit(take);
         self.postponed = Some((Postponed::new(request, arrived), evidence));
         Proving::Waits(self)

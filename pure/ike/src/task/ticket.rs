@@ -106,7 +106,7 @@ pub(crate) fn answer(
         issued.map(|issued| (way, issued))
     });
     Some(match issued {
-        Some((way, issued)) => ticket::given(way, &issued.reference, issued.lifetime),
+        Some((way, issued)) => ticket::given(way, &issued.ticket, issued.lifetime),
         None => ticket::refusal(),
     })
 }

@@ -7,6 +7,7 @@ mod attempt;
 mod attempts;
 mod auth;
 mod bounds;
+mod by_value;
 mod certificates;
 mod childless;
 mod children;

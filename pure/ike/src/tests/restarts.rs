@@ -166,7 +166,7 @@ fn a_gateway_that_is_killed_while_its_store_takes_an_entry_admits_nobody_by_it()
             pair.deliver_next();
             assert_eq!(count(&pair), 0, "{which}: nothing is up before the outcome");
             if is_taken {
-                store.submit(Operation::Take(OperationId(0), used), TODAY);
+                store.submit(Operation::Take(OperationId(0), used.into()), TODAY);
                 assert!(store.poll().is_some());
             }
             pair.right.store = Some(store);

@@ -47,13 +47,13 @@ fn lost(way: Resumption) -> Pair {
     pair
 }
 
-fn copy(pair: &Pair) -> Held {
+pub(super) fn copy(pair: &Pair) -> Held {
     let held = pair.left.engine.tickets.copy(peer_id("gateway"));
     held.expect("the client has one")
 }
 
 /// Has the left end present a ticket, and returns true if a session was resumed.
-fn resumes_with(pair: &mut Pair, held: Held) -> bool {
+pub(super) fn resumes_with(pair: &mut Pair, held: Held) -> bool {
     let before = pair.right.resumed().len();
     pair.left.engine.tickets.hold(peer_id("gateway"), held);
     pair.initiate(Side::Left);
@@ -101,7 +101,7 @@ fn the_key_of_tickets_and_the_name_of_an_entry_resume_nothing_and_spend_nothing(
 }
 
 /// Returns the nonces of two messages in which they are clear.
-fn nonces(messages: &[Flying]) -> [Vec<u8>; 2] {
+pub(super) fn nonces(messages: &[Flying]) -> [Vec<u8>; 2] {
     let of = |flying: &Flying| match Datagram::decode(&flying.message).unwrap() {
         Datagram::Clear(message) => nonce(&message).unwrap().to_vec(),
         Datagram::Sealed(sealed) => nonce(&sealed.clear().unwrap()).unwrap().to_vec(),
