@@ -160,10 +160,13 @@ impl Sessions {
             Ok(performed) => performed.map_err(|source| failed.storage(source))?,
             Err(_) => return Err(failed.damaged("its content is inconsistent".to_owned())),
         };
-        let newest = operations.iter().rev().find_map(|operation| match operation {
-            Operation::Keep(keys) => Some(keys),
-            _ => None,
-        });
+        let newest = operations
+            .iter()
+            .rev()
+            .find_map(|operation| match operation {
+                Operation::Keep(keys) => Some(keys),
+                _ => None,
+            });
         newest.map_or(Ok(()), |keys| ticket_keys::write(&self.file, keys))?;
         Ok(outcomes)
     }

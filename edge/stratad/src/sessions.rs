@@ -244,10 +244,9 @@ impl Thread {
 /// again until it succeeds.
 const fn must_succeed(operation: &Operation) -> bool {
     match operation {
-        Operation::Remove(_)
-        | Operation::Void(..)
-        | Operation::Revoke(_)
-        | Operation::Keep(_) => true,
+        Operation::Remove(_) | Operation::Void(..) | Operation::Revoke(_) | Operation::Keep(_) => {
+            true
+        }
         Operation::Add(_) | Operation::Charge(_) | Operation::Read(..) | Operation::Take(..) => {
             false
         }

@@ -257,9 +257,7 @@ impl Crowd {
                 Pace::Every(_) | Pace::Queue(_) => patience,
             };
             self.turn(next)?;
-            for index in mem::take(&mut self.gave_up) {
-                self.initiate(index)?;
-            }
+            self.replace_lost()?;
         }
         self.give_up(from);
         Ok(self.summary(from, count, start))
@@ -317,18 +315,34 @@ impl Crowd {
         Ok(())
     }
 
-    /// Handles datagrams until none has come for this long.
+    /// Handles datagrams until none has come for this long and no request is without an answer.
     pub fn settle(&mut self, time: Duration) -> Result<()> {
+        let patience = clock::now() + self.patience();
         loop {
             let until = clock::now() + time;
             let before = self.heard;
             while clock::now() < until {
                 self.turn(until)?;
+                self.replace_lost()?;
             }
-            if self.heard == before {
+            let waiting = self.initiators.iter().filter(|one| one.is_waiting());
+            let waiting = waiting.count();
+            if self.heard == before && waiting == 0 {
                 return Ok(());
             }
+            ensure!(
+                until < patience,
+                "requests of {waiting} initiators are not answered"
+            );
         }
+    }
+
+    /// Has initiators begin again that gave up.
+    fn replace_lost(&mut self) -> Result<()> {
+        for index in mem::take(&mut self.gave_up) {
+            self.initiate(index)?;
+        }
+        Ok(())
     }
 
     /// Sends an echo request through each tunnel that is new since the last call, and waits for all
@@ -613,6 +627,10 @@ impl Run {
 }
 
 impl Initiator {
+    fn is_waiting(&self) -> bool {
+        self.engine.sas().any(|sa| sa.tries > 0)
+    }
+
     fn sent(&self) -> Sent {
         let counters = self.engine.counters();
         Sent {

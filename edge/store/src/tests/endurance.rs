@@ -54,7 +54,8 @@ impl Plain {
                 Some(Outcome::Read(*id, entry))
             }
             Operation::Take(id, Ticket::Value(kept)) => {
-                let is_good = self.is_good(kept, now) && self.make_void(kept.handle, kept.entry.ends, now);
+                let is_good =
+                    self.is_good(kept, now) && self.make_void(kept.handle, kept.entry.ends, now);
                 Some(Outcome::Taken(*id, is_good))
             }
             Operation::Void(handle, ends) => {
@@ -98,7 +99,8 @@ impl Plain {
 
     fn is_good(&self, kept: &Kept, now: UnixTime) -> bool {
         let Kept { handle, entry } = kept;
-        let concerns = |whom: &Option<Identity>| whom.as_ref().is_none_or(|id| *id == entry.identity);
+        let concerns =
+            |whom: &Option<Identity>| whom.as_ref().is_none_or(|id| *id == entry.identity);
         let mut revoked = self.revoked.iter();
         let is_revoked = revoked.any(|(whom, at)| concerns(whom) && entry.usage.since <= *at);
         now < entry.ends && !is_revoked && !self.void.iter().any(|(void, _)| void == handle)

@@ -5,7 +5,8 @@ use crate::{Error, Sessions};
 use crypto::{Prf, Rng, Secret, UnixTime};
 use model::{Group, Suite};
 use resumption::{
-    Entry, Handle, Kept, Keys, Operation, OperationId, Outcome, Proof, Ticket, TicketKeys, Usage, Way,
+    Entry, Handle, Kept, Keys, Operation, OperationId, Outcome, Proof, Ticket, TicketKeys, Usage,
+    Way,
 };
 use std::fs;
 use std::path::PathBuf;
@@ -89,7 +90,11 @@ fn what_was_added_is_there_after_a_restart_and_what_was_taken_is_not() {
 #[test]
 fn the_same_references_are_good_after_a_restart() {
     let folder = Folder::new("references");
-    let open = |seed| Sessions::open(&folder.sessions(), 9, [seed; 32]).unwrap().references;
+    let open = |seed| {
+        Sessions::open(&folder.sessions(), 9, [seed; 32])
+            .unwrap()
+            .references
+    };
     let reference = open(1).issue(&handle(3));
     assert_eq!(open(2).read(&reference), Some(handle(3)));
 }
@@ -144,7 +149,11 @@ fn keys_of_tickets_that_are_cut_are_none_and_those_that_others_may_read_are_refu
     let mut sessions = open().unwrap().sessions;
     let (mut keys, mut rng) = (TicketKeys::default(), Rng::from_seed([1; 32]));
     for hour in 0..3 {
-        keys.turn(Duration::from_secs(3 * 3600), &mut rng, UnixTime(NOW.0 + hour * 3600));
+        keys.turn(
+            Duration::from_secs(3 * 3600),
+            &mut rng,
+            UnixTime(NOW.0 + hour * 3600),
+        );
     }
     sessions.perform(&[Operation::Keep(keys)], NOW).unwrap();
     let whole = fs::read(&name).unwrap();

@@ -33,8 +33,9 @@ impl Engine {
     /// Returns the IKE SAs whose traffic has to be metered, because the use of sessions is limited
     /// by it.
     pub fn metered(&self) -> impl Iterator<Item = IkeSaId> {
-        let counts = self.config.resumption.data.is_some();
-        self.tickets.accounted().filter(move |_| counts)
+        let limit = self.config.resumption.data;
+        let accounted = limit.map(|_| self.tickets.accounted());
+        accounted.into_iter().flatten()
     }
 
     /// Takes the octets that each child SA of an IKE SA has carried since it was installed. Call it

@@ -30,8 +30,8 @@ use crate::session::task::{Answer, Succession, Task, Then};
 use crate::session::{Lifetime, Session, Terms};
 use crate::task::liveness::Check;
 use crate::task::{
-    child, clone, crash, delete, follow, follow_up, grant, leave, licences, liveness, mobike,
-    opening, reauth, redirect, rekey_child, rekey_ike, ticket, token, upkeep, window,
+    child, clone, confirm, crash, delete, follow, follow_up, grant, leave, licences, liveness,
+    mobike, opening, reauth, redirect, rekey_child, rekey_ike, ticket, token, upkeep, window,
 };
 use model::{Deadline, InnerAddresses, Instant, Path};
 use std::time::Duration;
@@ -194,6 +194,7 @@ pub(crate) fn handle_timeout(mut session: Box<Session>, turn: &mut Turn<'_, '_>)
     send_next(&mut session, turn);
     opening::forget(&mut session, turn.ctx);
     mobike::note_silence(&mut session, turn);
+    confirm::doubt(&mut session, turn);
     liveness::check(&mut session, turn);
     Next::Up(session)
 }
@@ -253,6 +254,7 @@ pub(crate) fn deadline(session: &Session, core: &Core, config: &PeerTable) -> Op
         .chain(asked)
         .chain(follow::step_ends_at(session))
         .chain(mobike::silent_at(session, core))
+        .chain(confirm::overdue_at(session))
         .min()
 }
 

@@ -7,7 +7,7 @@
 
 use super::admission::{self, FirstRequest};
 use super::arrived::Arrived;
-use super::established::{self, Next};
+use super::established::Next;
 use super::first_answer;
 use super::turn::{NotResumed, Turn};
 use crate::allowed_suites::groups_of;
@@ -27,7 +27,7 @@ use crate::extension::fragment::{self, Outgoing};
 use crate::extension::{childless, cookie, nat, redirect, skid, ticket};
 use crate::keys::{Inputs, UnprovedKeys, first_cipher};
 use crate::shown::Shown;
-use crate::task::confirm::Confirm;
+use crate::task::confirm;
 use crate::tickets::Held;
 use crypto::Secret;
 use resumption::Way;
@@ -289,7 +289,7 @@ impl ResumeSent {
         };
         let mut next = admission::accept(proved, keys, true, true, child, turn);
         if let Next::Up(session) = &mut next {
-            established::send(session, Box::new(Confirm { proof }), turn);
+            confirm::send(session, proof, turn);
         }
         Resuming::Done(next)
     }

@@ -104,6 +104,8 @@ pub(crate) struct Liveness {
     pub(crate) is_doubtful: bool,
     /// True if the next replacement is for this reason, and may resume the session.
     pub(crate) may_resume: bool,
+    /// Time by which the third message of SKID3 is answered (`task/confirm.rs`).
+    pub(crate) confirmed_by: Option<Instant>,
     /// No unknown SPI makes us ask the peer before this time.
     pub(crate) asks_from: Instant,
     /// Proves that the peer has lost this SA (`extension/crash.rs`).
@@ -118,6 +120,7 @@ impl Liveness {
             hint_pause: HINT_PAUSE,
             is_doubtful: false,
             may_resume: false,
+            confirmed_by: None,
             asks_from: now,
             token: None,
         }

@@ -3,22 +3,30 @@
 //! It is the first request of an IKE SA that is up at this end. The responder answers once it has
 //! taken the entry. An authentic refusal means that another one was faster, or that the entry is no
 //! good any more: a full exchange follows.
+//!
+//! Without an answer, the responder may have lost what it needs to give one, as it was overloaded or
+//! killed. Another IKE SA is then begun beside, and the first one to be up counts.
 
 use crate::config::Timers;
 use crate::down_reason::DownReason;
 use crate::exchange::first_error;
 use crate::extension::ticket;
+use crate::sa::established;
 use crate::sa::turn::{NotResumed, Turn};
 use crate::session::Session;
 use crate::session::task::{Answer, Subject, Task, Then};
 use crate::task::crash::note_token;
 use crate::task::ticket::note_given;
+use model::Deadline;
 use std::time::Duration;
 use wire::ike::{Authentication, ExchangeType, Payload};
 
+/// Time for an answer. An attempt that is not up has the same (`node/src/tunnels/initiations.rs`).
+const LOST: Duration = Duration::from_secs(3);
+
 /// The proof of the initiator.
-pub(crate) struct Confirm {
-    pub(crate) proof: Authentication,
+struct Confirm {
+    proof: Authentication,
 }
 
 impl Task for Confirm {
@@ -48,6 +56,7 @@ impl Task for Confirm {
         session: &mut Session,
         turn: &mut Turn<'_, '_>,
     ) -> Then {
+        session.liveness.confirmed_by = None;
         if first_error(answer.message).is_some() {
             turn.ctx.out.not_resumed.push(NotResumed::from(&*turn.core));
             return Then::End(DownReason::NotResumed);
@@ -55,5 +64,32 @@ impl Task for Confirm {
         note_given(session, answer.message, turn);
         note_token(session, answer.message);
         Then::Stay
+    }
+}
+
+/// Sends the proof.
+pub(crate) fn send(session: &mut Session, proof: Authentication, turn: &mut Turn<'_, '_>) {
+    session.liveness.confirmed_by = Some(turn.ctx.now + LOST);
+    established::send(session, Box::new(Confirm { proof }), turn);
+}
+
+/// Returns the time at which an answer is overdue.
+pub(crate) fn overdue_at(session: &Session) -> Option<Deadline> {
+    Some(Deadline {
+        at: session.liveness.confirmed_by?,
+        reason: "the third message of SKID3 is not answered",
+    })
+}
+
+/// Has another IKE SA begun if the answer is overdue, once.
+pub(crate) fn doubt(session: &mut Session, turn: &mut Turn<'_, '_>) {
+    let now = turn.ctx.now;
+    if session
+        .liveness
+        .confirmed_by
+        .take_if(|by| *by <= now)
+        .is_some()
+    {
+        turn.ctx.out.lost.push(turn.core.id);
     }
 }

@@ -3,7 +3,7 @@
 use super::certificates::{self, TODAY, by_certificate};
 use super::pair::{Host, Pair, Side, keys_of};
 use super::rekey::rekey_ike;
-use super::stolen::{copy, resumes_with};
+use super::stolen::{copy, nonces, resumes_with};
 use super::ticket::{
     LONG, connected_as, is_one_tunnel, is_resumed, lose, lose_both, resuming, set_clocks,
 };
@@ -14,11 +14,7 @@ use crypto::UnixTime;
 use resumption::{Handle, Kept, LONGEST, Operation, ReferenceKey, Store, TicketKeys};
 use std::time::Duration;
 
-const WAYS: [Resumption; 3] = [
-    Resumption::Tickets,
-    Resumption::Skid3,
-    Resumption::Skid3Pfs,
-];
+const WAYS: [Resumption; 3] = [Resumption::Tickets, Resumption::Skid3, Resumption::Skid3Pfs];
 
 const HOUR: u64 = 3600;
 
@@ -91,7 +87,7 @@ fn a_ticket_by_value_ends_with_its_keys_and_with_its_ike_sa() {
         let mut pair = connected(way);
         let kept = copy(&pair);
         let sa = pair.left.engine.sas().next().unwrap().id;
-        pair.with(Side::Left, |engine, now| drop(engine.close(sa, now)));
+        pair.with(Side::Left, |engine, now| engine.close(sa, now));
         pair.settle();
         assert!(!resumes_with(&mut pair, kept), "{way:?} after a Delete");
     }
@@ -120,10 +116,10 @@ fn a_thief_of_the_key_opens_tickets_that_are_still_good_and_no_earlier_ones() {
     let child = pair.left.child();
     let packets = keys_of(&child.outbound).remove(0);
     let recorded = copy(&pair).ticket;
-    let nonces = super::stolen::nonces(&pair.sent).concat();
+    let both = nonces(&pair.sent).concat();
     let keys = pair.right.engine.tickets.stolen_keys();
     let entry = opened(&recorded, &keys).unwrap().entry;
-    let keymat = ChildKeys::first(entry.keys.secret, nonces).keymat(&[], 40);
+    let keymat = ChildKeys::first(entry.keys.secret, both).keymat(&[], 40);
     assert_eq!(keymat.expose()[..20], packets);
 
     let later = UnixTime(TODAY.0 + 9 * HOUR);
