@@ -12,13 +12,16 @@ use crate::sa::turn::{NotResumed, Turn};
 use crate::session::Session;
 use crate::session::task::{Answer, Subject, Task, Then};
 use crate::task::crash::note_token;
+use crate::task::renew;
 use crate::task::ticket::note_given;
+use resumption::Way;
 use std::time::Duration;
 use wire::ike::{Authentication, ExchangeType, Payload};
 
 /// The proof of the initiator.
 pub(crate) struct Confirm {
     pub(crate) proof: Authentication,
+    pub(crate) way: Way,
 }
 
 impl Task for Confirm {
@@ -54,6 +57,9 @@ impl Task for Confirm {
         }
         note_given(session, answer.message, turn);
         note_token(session, answer.message);
+        if self.way == Way::Skid3Pfs {
+            renew::begin(session, turn);
+        }
         Then::Stay
     }
 }
