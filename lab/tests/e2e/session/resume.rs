@@ -5,7 +5,7 @@ use lab::daemon::Daemon;
 use lab::pair::{self, DEADLINE, Pair, Tunnel};
 use lab::plain;
 use lab::wiretap::{Seen, Wiretap, exchanges};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::thread;
 use wire::ike::{Datagram, ExchangeType, GroupId, Message, Payload};
 
@@ -287,6 +287,29 @@ fn a_tunnel_that_was_lost_comes_back_in_one_round_trip() -> Result<()> {
             Ok(())
         },
     )
+}
+
+/// With `kem` too, new keys follow the session at once: those of the IKE SA and of the tunnel.
+// Works: skid3
+// Works: ml-kem-rekey
+#[lab::test]
+fn a_tunnel_that_comes_back_with_a_key_exchange_gets_keys_with_a_kem_at_once() -> Result<()> {
+    let hybrid = format!("{PFS}\nkem = \"mlkem768\"");
+    let pair = Pair::new("skid")?;
+    let mut tunnel = start(&pair, &hybrid, &hybrid)?;
+    let exchanges = lose_and_return(&pair, &tunnel.mobile)?;
+    ensure!(is_skid3_alone(&exchanges), "{exchanges:?}");
+    let is_hybrid = |status: &Value| {
+        let children = pair::children(status);
+        let mut current = children.iter().filter(|child| child["draining"] == false);
+        current.any(|child| child["key_exchanges"] == json!(["x25519", "mlkem768"]))
+    };
+    for daemon in [&mut tunnel.mobile, &mut tunnel.gateway] {
+        wait_until_resumed(daemon)?;
+        daemon.process().wait_for_log("IKE SA rekeyed", DEADLINE)?;
+        daemon.wait_until("status", DEADLINE, is_hybrid)?;
+    }
+    plain::carry(&pair)
 }
 
 /// Returns the clear payloads of SKID3's second message.

@@ -22,7 +22,8 @@
 //!
 //! With a key exchange, the first message has the initiator's public value in its sealed payloads,
 //! and the second one the responder's among the clear ones, as the keys depend on it. The entry
-//! says whether there is one, so an attacker cannot remove it.
+//! says whether there is one, so an attacker cannot remove it. An additional key exchange such as
+//! ML-KEM follows in a rekey (`task/renew.rs`).
 //!
 //! The paper authenticates with a key of the lost SA's packets and uses its keys again. Here the
 //! secret is made for resumption alone, each session has new keys, and identities are not shown.

@@ -31,7 +31,8 @@ use crate::session::{Lifetime, Session, Terms};
 use crate::task::liveness::Check;
 use crate::task::{
     child, clone, confirm, crash, delete, follow, follow_up, grant, leave, licences, liveness,
-    mobike, opening, reauth, redirect, rekey_child, rekey_ike, ticket, token, upkeep, window,
+    mobike, opening, reauth, redirect, rekey_child, rekey_ike, renew, ticket, token, upkeep,
+    window,
 };
 use model::{Deadline, InnerAddresses, Instant, Path};
 use std::time::Duration;
@@ -669,6 +670,7 @@ fn hand_over(
     session.lifetime.keys = Age::begin(lifetime, turn.ctx.config, turn.ctx.rng, turn.ctx.now);
     let (sa, peer) = (next.id, next.peer_id());
     turn.ctx.event(Event::IkeRekeyed { sa, peer });
+    renew::proceed(&mut session, turn.ctx.now);
     window::tell(&mut session, &mut next, turn.ctx.config);
     turn.ctx.tickets.void(next.id);
     ticket::ask(&mut session);

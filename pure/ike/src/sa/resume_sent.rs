@@ -280,6 +280,7 @@ impl ResumeSent {
         let proof = transcript.prove(&keys.roots.own_proof);
         let evidence = PeerProved::by_answer(self.held.chain);
         let keys = keys.proved(&evidence);
+        let way = self.held.keys.way;
         let child = self.enclosed.and_then(|enclosed| enclosed.child);
         let proved = Proved {
             peer,
@@ -289,7 +290,7 @@ impl ResumeSent {
         };
         let mut next = admission::accept(proved, keys, true, true, child, turn);
         if let Next::Up(session) = &mut next {
-            confirm::send(session, proof, turn);
+            confirm::send(session, proof, way, turn);
         }
         Resuming::Done(next)
     }

@@ -17,6 +17,8 @@ pub(crate) struct Replacement {
     pub(crate) enough: Option<usize>,
     /// Set if another SA, which we initiated, has replaced this one.
     pub(crate) leaving: Option<Leaving>,
+    /// True if the child SAs are rekeyed as soon as this SA has been.
+    pub(crate) renews_children: bool,
     /// True if another SA, which the peer initiated, replaces this one as soon as the peer knows.
     pub(crate) has_successor: bool,
 }

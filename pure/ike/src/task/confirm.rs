@@ -16,8 +16,10 @@ use crate::sa::turn::{NotResumed, Turn};
 use crate::session::Session;
 use crate::session::task::{Answer, Subject, Task, Then};
 use crate::task::crash::note_token;
+use crate::task::renew;
 use crate::task::ticket::note_given;
 use model::Deadline;
+use resumption::Way;
 use std::time::Duration;
 use wire::ike::{Authentication, ExchangeType, Payload};
 
@@ -27,6 +29,7 @@ const LOST: Duration = Duration::from_secs(3);
 /// The proof of the initiator.
 struct Confirm {
     proof: Authentication,
+    way: Way,
 }
 
 impl Task for Confirm {
@@ -63,14 +66,22 @@ impl Task for Confirm {
         }
         note_given(session, answer.message, turn);
         note_token(session, answer.message);
+        if self.way == Way::Skid3Pfs {
+            renew::begin(session, turn);
+        }
         Then::Stay
     }
 }
 
 /// Sends the proof.
-pub(crate) fn send(session: &mut Session, proof: Authentication, turn: &mut Turn<'_, '_>) {
+pub(crate) fn send(
+    session: &mut Session,
+    proof: Authentication,
+    way: Way,
+    turn: &mut Turn<'_, '_>,
+) {
     session.liveness.confirmed_by = Some(turn.ctx.now + LOST);
-    established::send(session, Box::new(Confirm { proof }), turn);
+    established::send(session, Box::new(Confirm { proof, way }), turn);
 }
 
 /// Returns the time at which an answer is overdue.
@@ -83,13 +94,8 @@ pub(crate) fn overdue_at(session: &Session) -> Option<Deadline> {
 
 /// Has another IKE SA begun if the answer is overdue, once.
 pub(crate) fn doubt(session: &mut Session, turn: &mut Turn<'_, '_>) {
-    let now = turn.ctx.now;
-    if session
-        .liveness
-        .confirmed_by
-        .take_if(|by| *by <= now)
-        .is_some()
-    {
+    let (by, now) = (&mut session.liveness.confirmed_by, turn.ctx.now);
+    if by.take_if(|by| *by <= now).is_some() {
         turn.ctx.out.lost.push(turn.core.id);
     }
 }

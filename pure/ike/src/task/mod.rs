@@ -19,6 +19,7 @@ pub(crate) mod reauth;
 pub(crate) mod redirect;
 pub(crate) mod rekey_child;
 pub(crate) mod rekey_ike;
+pub(crate) mod renew;
 pub(crate) mod stream;
 pub(crate) mod ticket;
 pub(crate) mod token;

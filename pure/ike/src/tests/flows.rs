@@ -11,6 +11,7 @@ use super::reauth::reauthenticate;
 use super::redirect::{LISTED, send_away, sending, served};
 use super::rekey::{rekey_child, rekey_ike};
 use super::skid;
+use super::skid_pfs;
 use super::slot;
 use super::tcp::{broken, fallen};
 use super::ticket;
@@ -373,6 +374,14 @@ pub(crate) const FLOWS: &[Flow] = &[
                 round trip. Its next request proves that it is there now; before that, nothing \
                 happens at the responder.",
         play: skid::story,
+    },
+    Flow {
+        page: "resume-skid3-kem",
+        title: "A lost session is resumed by SKID3, and gets new keys with ML-KEM",
+        about: "With a key exchange in SKID3 and a KEM at both ends, the initiator rekeys the IKE \
+                SA as soon as it is up at both ends, and the child after that. Packets pass from \
+                the first answer on.",
+        play: skid_pfs::story,
     },
     Flow {
         page: "resume-refused",

@@ -70,7 +70,7 @@ fn exchanges(pair: &Pair, name: Option<&str>) -> Exchanges {
     both[0].clone()
 }
 
-fn hybrid() -> Exchanges {
+pub(super) fn hybrid() -> Exchanges {
     Exchanges {
         group: Some(Group::X25519),
         kems: vec![Kem::MlKem768],

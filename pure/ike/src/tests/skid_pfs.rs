@@ -1,17 +1,22 @@
 //! Sessions that are resumed by SKID3 with a key exchange.
 
 use super::certificates::TODAY;
-use super::pair::{Flying, Pair, Side};
+use super::followup::hybrid;
+use super::kem::{self, NONE, OPTIONAL, WANTED, Wish};
+use super::pair::{Flying, Pair, Side, keys_of};
+use super::rekey::{is_settled, rekey_child, rekey_ike};
 use super::skid::{answer, clear, first};
 use super::stolen::{derived, opens};
 use super::ticket::{
-    connected_as, exchanges, is_one_tunnel, is_resumed, lose, lost_as, resuming, set_clocks,
+    LONG, connected_as, exchanges, is_one_tunnel, is_resumed, lose, lose_both, lost_as, resuming,
+    set_clocks,
 };
 use super::*;
 use crate::Resumption::{self, Skid3, Skid3Pfs};
+use crate::auth::proof::fingerprint;
 use crate::exchange::key_exchange;
 use crypto::{KeyPair, Rng};
-use resumption::Way;
+use resumption::{Entry, Kept, Memory, Operation, Store, Way};
 use std::time::Duration;
 use wire::ike::ExchangeType;
 
@@ -22,8 +27,24 @@ fn ends(left: Resumption, right: Resumption) -> (Config, Config) {
     (ours, theirs)
 }
 
+/// Returns ends that resume in this way and want these KEMs.
+fn with_kems(way: Resumption, left: Wish, right: Wish) -> (Config, Config) {
+    resuming(kem::ends(left, right), way)
+}
+
 fn lost() -> Pair {
     lost_as(ends(Skid3Pfs, Skid3Pfs))
+}
+
+/// For the pages: a session is resumed, and its keys are made again with ML-KEM.
+pub(crate) fn story() -> Pair {
+    let (mut left, mut right) = with_kems(Skid3Pfs, WANTED, WANTED);
+    (left.fragment, right.fragment) = (0, 0);
+    let mut pair = lost_as((left, right));
+    pair.begin_story();
+    pair.connect();
+    pair.run_for(Duration::from_secs(1));
+    pair
 }
 
 /// Returns the message with another public value among its clear payloads.
@@ -202,5 +223,132 @@ fn a_session_is_resumed_on_a_network_that_loses_repeats_and_delays() {
         }
         is_one_tunnel(&pair);
         assert!(pair.right.entries().len() <= 1, "seed {seed}");
+    }
+}
+
+/// Rule: packets flow after one round trip, and a few later all keys have a new ML-KEM exchange.
+#[test]
+fn with_a_kem_all_keys_are_new_a_few_round_trips_later() {
+    let mut pair = lost_as(with_kems(Skid3Pfs, WANTED, WANTED));
+    let request = first(&mut pair);
+    let response = answer(&mut pair, &request);
+    pair.deliver(&response);
+    assert_eq!(pair.left.up(), 1, "it sends packets from now on");
+    pair.settle();
+    is_resumed(&pair);
+    assert_eq!(exchanges(&pair), [ExchangeType::SKID_RESUME; 4]);
+    let spent = pair.right.entries()[0].keys.secret.clone();
+    pair.run_for(Duration::from_millis(400));
+    for host in [&pair.left, &pair.right] {
+        assert_eq!(host.ike_rekeys(), 1);
+        assert_eq!(host.newest().exchanges, hybrid());
+    }
+    let mut exchanges = exchanges(&pair);
+    exchanges.dedup();
+    let rekey = [ExchangeType::CREATE_CHILD_SA, ExchangeType::IKE_FOLLOWUP_KE];
+    assert_eq!(exchanges[1..3], rekey);
+    pair.run_for(LONG);
+    assert!(is_settled(&mut pair), "the old ones are gone");
+    assert_eq!(pair.left.ike_rekeys(), 1);
+    let entries = pair.right.entries();
+    assert_eq!(entries.len(), 1);
+    assert_ne!(entries[0].keys.secret, spent);
+}
+
+/// Negative control of the test above.
+#[test]
+fn without_a_kem_at_both_ends_or_without_a_key_exchange_nothing_is_rekeyed() {
+    for (way, left, right) in [
+        (Skid3Pfs, NONE, NONE),
+        (Skid3Pfs, OPTIONAL, NONE),
+        (Skid3Pfs, NONE, OPTIONAL),
+        (Skid3, WANTED, WANTED),
+        (Resumption::Tickets, WANTED, WANTED),
+    ] {
+        let mut pair = lost_as(with_kems(way, left, right));
+        pair.connect();
+        pair.run_for(LONG);
+        is_resumed(&pair);
+        assert_eq!(pair.sent.len(), 4, "{way:?}: {:?}", exchanges(&pair));
+    }
+}
+
+/// Replaces the secret of the only entry, at both ends, by one that is the same in all runs.
+fn set_secret(pair: &mut Pair) {
+    let mut held = pair.left.engine.tickets.copy(peer_id("gateway")).unwrap();
+    held.keys.secret = Secret::new(vec![7; 32]);
+    let config = &pair.right.engine.config;
+    let (handle, entry) = pair.right.store.as_ref().unwrap().iter().next().unwrap();
+    let handle = *handle;
+    let entry = Entry {
+        credential: fingerprint(&config.peers[0], &held.keys, config),
+        keys: held.keys.clone(),
+        ..entry.clone()
+    };
+    let mut store = Memory::new(9);
+    store.submit(Operation::Add(Box::new(Kept { handle, entry })), TODAY);
+    pair.right.store = Some(store);
+    pair.left.engine.tickets.hold(peer_id("gateway"), held);
+}
+
+/// Returns the keys of the packets of a resumed session, before and after its rekeys.
+fn keys_around_rekeys(kems: Wish) -> [Vec<Vec<u8>>; 2] {
+    let (mut left, mut right) = with_kems(Skid3Pfs, kems, kems);
+    for config in [&mut left, &mut right] {
+        // Keys of child SAs come from SK_d alone.
+        config.peers[0].lifetimes.pfs = false;
+    }
+    let mut pair = lost_as((left, right));
+    set_secret(&mut pair);
+    pair.connect();
+    is_resumed(&pair);
+    let before = keys_of(&pair.left.child().outbound);
+    if kems == NONE {
+        rekey_ike(&mut pair, Side::Left);
+        pair.settle();
+        rekey_child(&mut pair, Side::Left);
+    }
+    pair.run_for(LONG);
+    assert!(is_settled(&mut pair) && pair.left.ike_rekeys() == 1);
+    [before, keys_of(&pair.left.child().outbound)]
+}
+
+/// All but ML-KEM is the same in both runs: the entry, the nonces, and the secrets of the group.
+/// What is the same is open to a thief of the entry who breaks the group.
+// Weakness: 185
+#[test]
+fn a_thief_of_the_entry_who_breaks_the_group_reads_only_what_came_before_the_kem() {
+    for (kems, is_open) in [(NONE, true), (WANTED, false)] {
+        let [one, other] = [(); 2].map(|()| keys_around_rekeys(kems));
+        assert_eq!(one[0], other[0]);
+        assert_eq!(one[1] == other[1], is_open, "{kems:?}");
+        assert_ne!(one[0], one[1]);
+    }
+}
+
+#[test]
+fn the_rekeys_after_it_settle_whatever_the_network_and_the_gateway_do() {
+    for seed in 0..40 {
+        let (left, right) = with_kems(Skid3Pfs, WANTED, OPTIONAL);
+        let mut pair = Pair::seeded(left, right, seed);
+        set_clocks(&mut pair, TODAY);
+        pair.connect();
+        lose_both(&mut pair);
+        pair.left.events.clear();
+        pair.right.events.clear();
+        pair.connect();
+        pair.hop = pair.hop.losing(200).repeating(300).delaying(200);
+        if seed % 2 == 1 {
+            // The gateway rekeys at the same moment.
+            rekey_ike(&mut pair, Side::Right);
+        }
+        pair.run_for(Duration::from_secs(400));
+        assert!(is_settled(&mut pair), "seed {seed}: {:?}", pair.left.events);
+        for host in [&pair.left, &pair.right] {
+            assert!(host.ike_rekeys() >= 1, "seed {seed}");
+            assert_eq!(host.newest().exchanges, hybrid(), "seed {seed}");
+            assert!(host.down_reasons().is_empty(), "seed {seed}");
+        }
+        assert_eq!(pair.right.entries().len(), 1, "seed {seed}");
     }
 }
