@@ -12,7 +12,7 @@ use crate::host::Host;
 use anyhow::{Context, Result, ensure};
 use crypto::Secret;
 use esp::Packet;
-use ike::{Addressing, Engine, Event, PeerRole, Resumption, ZonePolicy};
+use ike::{Addressing, Engine, Event, PeerRole, Resumption, SaStatus, ZonePolicy};
 use model::{ChildSa, Features, Instant, Mode, Path, PeerId, TrafficSelector};
 use os::poll::{Interest, Poller, Ready};
 use os::{Datagrams, clock, entropy};
@@ -45,6 +45,10 @@ const LONGEST_LOSS: Duration = Duration::from_secs(600);
 /// longest round trip; and number of attempts.
 const ECHO_PATIENCE: Duration = Duration::from_secs(1);
 const ECHO_ATTEMPTS: u16 = 6;
+
+/// Time after which an initiator that is not up, and begins again if it gives up, begins another
+/// attempt beside, as a daemon does.
+const BESIDE: Duration = Duration::from_secs(4);
 
 /// Pace at which initiators start.
 #[derive(Clone, Copy)]
@@ -98,6 +102,8 @@ struct Initiator {
     resumed: bool,
     /// Datagrams sent before the set-up began.
     before: Sent,
+    /// Time of another attempt beside the one that is not answered.
+    again_at: Instant,
 }
 
 /// Number of datagrams sent.
@@ -257,7 +263,7 @@ impl Crowd {
                 Pace::Every(_) | Pace::Queue(_) => patience,
             };
             self.turn(next)?;
-            self.replace_lost()?;
+            self.replace_lost();
         }
         self.give_up(from);
         Ok(self.summary(from, count, start))
@@ -323,7 +329,7 @@ impl Crowd {
             let before = self.heard;
             while clock::now() < until {
                 self.turn(until)?;
-                self.replace_lost()?;
+                self.replace_lost();
             }
             let waiting = self.initiators.iter().filter(|one| one.is_waiting());
             let waiting = waiting.count();
@@ -337,12 +343,12 @@ impl Crowd {
         }
     }
 
-    /// Has initiators begin again that gave up.
-    fn replace_lost(&mut self) -> Result<()> {
+    /// Has initiators begin again that gave up, or need another attempt beside.
+    fn replace_lost(&mut self) {
         for index in mem::take(&mut self.gave_up) {
-            self.initiate(index)?;
+            // It may have as many attempts as are allowed, and goes on with them.
+            let _ = self.initiate(index);
         }
-        Ok(())
     }
 
     /// Sends an echo request through each tunnel that is new since the last call, and waits for all
@@ -442,6 +448,7 @@ impl Crowd {
             outcome: None,
             resumed: false,
             before: Sent::default(),
+            again_at: now + BESIDE,
         });
         self.under_way += 1;
         self.process(index, now);
@@ -462,6 +469,7 @@ impl Crowd {
         let path = self.path(u32::try_from(index)?);
         let initiator = &mut self.initiators[index];
         let theirs = now + initiator.ahead;
+        initiator.again_at = now + BESIDE;
         initiator.engine.initiate(PEER, path, theirs)?;
         self.process(index, now);
         Ok(())
@@ -486,6 +494,12 @@ impl Crowd {
         {
             let initiator = &mut self.initiators[index];
             initiator.engine.handle_timeout(now + initiator.ahead);
+            if initiator.again_at <= now {
+                initiator.again_at = now + BESIDE;
+                if self.persistent && initiator.needs_another() {
+                    self.gave_up.push(index);
+                }
+            }
             self.process(index, now);
         }
         Ok(())
@@ -572,6 +586,8 @@ impl Crowd {
         let theirs = now + initiator.ahead;
         let deadline = initiator.engine.poll_timeout();
         let deadline = deadline.map(|deadline| now + deadline.at.since(theirs));
+        let again = (self.persistent && initiator.outcome.is_none()).then_some(initiator.again_at);
+        let deadline = deadline.into_iter().chain(again).min();
         if initiator.deadline != deadline {
             let before = mem::replace(&mut initiator.deadline, deadline);
             if let Some(before) = before {
@@ -627,6 +643,13 @@ impl Run {
 }
 
 impl Initiator {
+    /// Returns true if the responder seems to have lost what it has answered.
+    fn needs_another(&self) -> bool {
+        let mut sas = self.engine.sas();
+        let is_lost = |sa: SaStatus| sa.allows_another && sa.tries > 1 && !sa.refused;
+        self.outcome.is_none() && sas.any(is_lost)
+    }
+
     fn is_waiting(&self) -> bool {
         self.engine.sas().any(|sa| sa.tries > 0)
     }

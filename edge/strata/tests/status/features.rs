@@ -60,6 +60,7 @@ pub const FEATURES: &[Feature] = &[
             "sessions.clocked",
             "sessions.established",
             "sessions.data",
+            "sessions.tickets_by_value",
             "sessions.file",
         ],
         verbs: &["sessions"],

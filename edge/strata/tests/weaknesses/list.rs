@@ -1183,4 +1183,16 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "of two attempts that cross, INITIAL_CONTACT in one has the gateway forget the other, which is the one that the client keeps, so the client sends on a tunnel that the gateway does not have",
         answer: Tests,
     },
+    Weakness {
+        number: 192,
+        seen: "RFC 5723 section 9.2",
+        what: "a thief of the keys of tickets by value opens tickets whose hour is over, or makes up a ticket of a peer whose pre-shared key they lack",
+        answer: Tests,
+    },
+    Weakness {
+        number: 193,
+        seen: "Strata, a loaded gateway",
+        what: "a gateway drops the half-open IKE SA of a client that resumes by SKID3 and is up, so the client sends for seconds on a tunnel that the gateway does not have",
+        answer: Tests,
+    },
 ];

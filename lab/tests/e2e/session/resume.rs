@@ -162,6 +162,38 @@ fn after_a_kill(way: &str) -> Result<Vec<ExchangeType>> {
     Ok(exchanges)
 }
 
+/// Tickets by value: the gateway lists no session, and is killed with nothing but their keys and
+/// the tickets that are void in its files. The control ends the sessions first.
+// Works: resume
+// Refuses: resume
+// Recovers: resume
+#[lab::test]
+fn a_gateway_that_keeps_no_session_resumes_it_from_the_ticket() -> Result<()> {
+    let cases = [(TICKET, true), (SKID3, true), (TICKET, false)];
+    at_once(cases, |(way, is_resumed)| {
+        let pair = Pair::new("resume")?;
+        let file = pair.gateway.directory().join("sessions.redb");
+        let [mobile, gateway] = plain::configs(way, way);
+        let sessions = format!("file = \"{}\"\ntickets_by_value = true\n", file.display());
+        let gateway = format!("{gateway}\n[sessions]\n{sessions}");
+        let mut tunnel = start_with(&pair, &[mobile, gateway])?;
+        let listed = tunnel.gateway.strata("sessions")?;
+        ensure!(listed["sessions"]["sessions"] == json!([]), "{listed}");
+        if !is_resumed {
+            tunnel.gateway.strata_text("sessions --end-all")?;
+        }
+        let tap = Wiretap::open(&pair.mobile)?;
+        tunnel.gateway.process().crash()?;
+        tunnel.gateway.start_again()?;
+        tunnel.gateway.wait_until("status", DEADLINE, pair::is_up)?;
+        plain::carry(&pair)?;
+        let exchanges = exchanges(&tap.rest()?);
+        let is_full = exchanges.contains(&ExchangeType::IKE_SA_INIT);
+        ensure!(is_full != is_resumed, "{way}: {exchanges:?}");
+        Ok(())
+    })
+}
+
 fn wait_until_resumed(daemon: &mut Daemon) -> Result<()> {
     let told = |log: &str| log.contains("session resumed").then_some(());
     daemon.process().wait_for("the log", DEADLINE, told)

@@ -32,6 +32,10 @@ use resumption::{Strategy, Way};
 use std::time::Duration;
 use wire::ike::{Message, NotifyType, Payload};
 
+/// Silence after which a full exchange begins beside an attempt to resume a session. A gateway that
+/// many clients have lost at once answers late, and full exchanges would only delay it further.
+pub(crate) const LOST: Duration = Duration::from_secs(3);
+
 /// Longest ticket that is kept, in octets. A ticket by value of another implementation may have
 /// certificates.
 const LARGEST: usize = 2048;

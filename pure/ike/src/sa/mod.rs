@@ -181,7 +181,7 @@ impl Sa {
         let due = turn.core.requests.handle_timeout(timers, turn.ctx.now);
         if let Due::Again(datagrams) = due {
             if let State::ResumeSent(state) = &mut self.state {
-                state.doubt(turn);
+                state.note_silence(turn);
                 if !state.note_shown(turn) {
                     self.state = State::GONE;
                     return;

@@ -30,6 +30,7 @@ use crate::shown::Shown;
 use crate::task::confirm;
 use crate::tickets::Held;
 use crypto::Secret;
+use model::Instant;
 use resumption::Way;
 use wire::ike::{Datagram, ExchangeType, Header, Message, NotifyType, Payload, Sealed};
 
@@ -42,6 +43,8 @@ pub(crate) struct ResumeSent {
     extensions: Vec<Payload>,
     /// The last message sent, which AUTH covers.
     sent: Vec<u8>,
+    /// Time at which the attempt began, or a cookie was asked for.
+    heard: Instant,
     /// True if a full exchange has begun beside.
     is_doubtful: bool,
     /// True if somebody has refused the ticket.
@@ -102,6 +105,7 @@ impl ResumeSent {
             cookies: 0,
             extensions,
             sent: Vec::new(),
+            heard: turn.ctx.now,
             is_doubtful: false,
             is_refused: false,
             enclosed,
@@ -155,10 +159,17 @@ impl ResumeSent {
     }
 
     /// Has a full exchange begun beside this attempt, once.
-    pub(crate) fn doubt(&mut self, turn: &mut Turn<'_, '_>) {
+    fn doubt(&mut self, turn: &mut Turn<'_, '_>) {
         turn.core.refused = true;
         if !std::mem::replace(&mut self.is_doubtful, true) {
             turn.ctx.out.not_resumed.push(NotResumed::from(&*turn.core));
+        }
+    }
+
+    /// Has a full exchange begun beside this attempt if it has not been answered for long.
+    pub(crate) fn note_silence(&mut self, turn: &mut Turn<'_, '_>) {
+        if turn.ctx.now - self.heard >= ticket::LOST {
+            self.doubt(turn);
         }
     }
 
@@ -213,6 +224,7 @@ impl ResumeSent {
         } else {
             turn.ctx.count_taken();
             self.cookies += 1;
+            self.heard = turn.ctx.now;
             self.cookie = Some(cookie.to_vec());
             self.send(turn);
         }

@@ -23,9 +23,6 @@ use resumption::Way;
 use std::time::Duration;
 use wire::ike::{Authentication, ExchangeType, Payload};
 
-/// Time for an answer. An attempt that is not up has the same (`node/src/tunnels/initiations.rs`).
-const LOST: Duration = Duration::from_secs(3);
-
 /// The proof of the initiator.
 struct Confirm {
     proof: Authentication,
@@ -80,7 +77,7 @@ pub(crate) fn send(
     way: Way,
     turn: &mut Turn<'_, '_>,
 ) {
-    session.liveness.confirmed_by = Some(turn.ctx.now + LOST);
+    session.liveness.confirmed_by = Some(turn.ctx.now + ticket::LOST);
     established::send(session, Box::new(Confirm { proof, way }), turn);
 }
 

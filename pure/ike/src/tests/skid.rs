@@ -233,6 +233,7 @@ fn the_third_message_is_repeated_until_it_is_answered_and_gets_the_same_answer()
 
 /// An overloaded gateway drops initiators that are not authenticated, and its half-open SAs are
 /// never answered for. The client is up, and would wait as long as for any request.
+// Weakness: 193
 #[test]
 fn a_gateway_that_lost_the_attempt_before_the_third_message_has_the_client_back_in_seconds() {
     let mut pair = connected();

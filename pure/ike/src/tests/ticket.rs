@@ -281,12 +281,12 @@ fn a_good_answer_after_a_forged_refusal_still_counts() {
 }
 
 #[test]
-fn a_gateway_that_does_not_answer_is_asked_in_full_after_a_second() {
+fn a_gateway_that_does_not_answer_is_asked_in_full_after_three_seconds() {
     let mut pair = connected();
     lose(&mut pair);
     pair.deaf = true;
     pair.initiate(Side::Left);
-    pair.run_for(Duration::from_millis(900));
+    pair.run_for(Duration::from_millis(2900));
     assert_eq!(pair.left.not_resumed(), 0);
     pair.run_for(Duration::from_millis(200));
     assert_eq!(pair.left.not_resumed(), 1);
@@ -296,6 +296,27 @@ fn a_gateway_that_does_not_answer_is_asked_in_full_after_a_second() {
     pair.run_for(LONG);
     is_one_tunnel(&pair);
     assert_eq!(pair.left.engine.sas().count(), 1);
+}
+
+/// A gateway that asks for a cookie is there, and has many others to answer.
+#[test]
+fn a_gateway_that_asked_for_a_cookie_has_three_seconds_more() {
+    let (left, mut right) = ends();
+    right.limits.half_open_without_cookie = 0;
+    let mut pair = connected_as((left, right));
+    lose(&mut pair);
+    pair.initiate(Side::Left);
+    let request = pair.intercept().remove(0);
+    pair.run_for(Duration::from_millis(900));
+    pair.deliver(&request);
+    let cookie = pair.intercept().remove(0);
+    pair.deliver(&cookie);
+    pair.intercept();
+    pair.deaf = true;
+    pair.run_for(Duration::from_millis(2500));
+    assert_eq!(pair.left.not_resumed(), 0);
+    pair.run_for(Duration::from_secs(4));
+    assert_eq!(pair.left.not_resumed(), 1);
 }
 
 // Weakness: 182
