@@ -4,10 +4,14 @@
 //! in queues of bounded length. While packets flow, the messages get one part in [`PARTS`] of the
 //! thread's time; without packets they get all the time that is left.
 //!
-//! **Forged addresses.** Messages from senders with a verified address have a queue of their own,
-//! and go first, those of the least crowded network before all others except in one turn of eight,
-//! which is the oldest message's. Of the rest the newest goes
-//! first: an initiator whose message has waited for long has sent another one. Messages that must
+//! **What has begun is finished first.** Messages of half-open IKE SAs have a queue of their own. If
+//! they shared one with first messages, an overloaded gateway would lose most of them, and with them
+//! the work on all that it has answered.
+//!
+//! **Forged addresses.** First messages from senders with a verified address have a queue of their
+//! own, and go next. In either queue those of the least crowded network are before all others,
+//! except in one turn of eight, which is the oldest message's. Of the rest the newest goes first: an
+//! initiator whose message has waited for long has sent another one. Messages that must
 //! return with a cookie are not queued: they are answered in the same turn, within a share of their
 //! own, or dropped. They are dropped as well while their network fills its places in the queue: the
 //! message with the cookie would find none.
@@ -47,11 +51,13 @@ const MOST_UNPAID: usize = 1024;
 pub const FULL: &str = "too many messages of unauthenticated initiators wait";
 pub const LATE: &str = "packets left no time to ask its sender for a cookie";
 
-/// Messages from verified addresses that are handled before one of the others.
+/// Messages from verified addresses that are handled before one of the others. The first one is the
+/// oldest first message, and the second one the oldest of what has begun.
 const AHEAD: u32 = 7;
 
 /// The queued messages, and the time that was spent on them.
 pub struct Unproved {
+    begun: Queue,
     reachable: Queue,
     unverified: Queue,
     unpaid: Vec<Message>,
@@ -71,6 +77,7 @@ pub struct Unproved {
 impl Default for Unproved {
     fn default() -> Self {
         Self {
+            begun: Queue::default(),
             reachable: Queue::default(),
             unverified: Queue::default(),
             unpaid: Vec::new(),
@@ -123,7 +130,8 @@ impl Unproved {
                 }
             }
             Sender::Unverified => self.unverified.push(queue, from, now),
-            Sender::Reachable | Sender::Settled => self.reachable.push(queue, from, now),
+            Sender::Begun | Sender::Settled => self.begun.push(queue, from, now),
+            Sender::Reachable => self.reachable.push(queue, from, now),
         };
         let lost = match pushed {
             Pushed::Queued => None,
@@ -158,21 +166,21 @@ impl Unproved {
         let first = match self.ahead {
             // Otherwise a network with two messages would wait as long as others with one come.
             0 => self.reachable.pop_oldest(),
-            1..AHEAD => self.reachable.pop_of_least_crowded(),
-            _ => None,
+            1 => self.begun.pop_oldest(),
+            2..AHEAD => None,
+            _ => self.unverified.pop_newest(),
         };
-        if first.is_some() {
-            self.ahead += 1;
-            return first;
-        }
-        self.ahead = 0;
-        let newest = self.unverified.pop_newest();
-        newest.or_else(|| self.reachable.pop_of_least_crowded())
+        self.ahead = (self.ahead + 1) % (AHEAD + 1);
+        first
+            .or_else(|| self.begun.pop_of_least_crowded())
+            .or_else(|| self.reachable.pop_of_least_crowded())
+            .or_else(|| self.unverified.pop_newest())
     }
 
     /// Returns the time at which the next message should be handled, if any is queued.
     pub fn next(&self, now: Instant) -> Option<Instant> {
-        if self.reachable.is_empty() && self.unverified.is_empty() {
+        let queues = [&self.begun, &self.reachable, &self.unverified];
+        if queues.into_iter().all(Queue::is_empty) {
             return None;
         }
         Some(match self.is_busy(now) {
@@ -296,7 +304,7 @@ mod tests {
     #[test]
     fn packets_get_all_but_a_share_of_the_time_whatever_a_message_costs() {
         for micros in [7, 74, 1500, 80_000] {
-            for sender in [Sender::Reachable, Sender::Unverified] {
+            for sender in [Sender::Begun, Sender::Reachable, Sender::Unverified] {
                 let (each, mut thread) = (Duration::from_micros(micros), Thread::new());
                 for n in 0..4000 {
                     for m in 0..30 {
@@ -370,7 +378,7 @@ mod tests {
     // Weakness: 160
     #[test]
     fn each_message_is_handled_answered_or_counted_as_lost_exactly_once() {
-        use Sender::{Reachable, Unpaid, Unverified};
+        use Sender::{Begun, Reachable, Unpaid, Unverified};
         let long = Duration::from_millis(20);
         for (name, sender, hosts, packets, each) in [
             (
@@ -387,6 +395,7 @@ mod tests {
                 PACKETS,
                 SLICE,
             ),
+            ("they belong to what has begun", Begun, 9999, PACKETS, SLICE),
             ("networks fill a queue", Unverified, 9999, PACKETS, SLICE),
             (
                 "verified addresses fill a queue",
@@ -438,7 +447,7 @@ mod tests {
                 arrived,
                 "{name}: {lost} lost"
             );
-            assert!(thread.unproved.reachable.is_empty() && thread.unproved.unverified.is_empty());
+            assert_eq!(thread.unproved.next(thread.now), None);
         }
     }
 
@@ -511,6 +520,37 @@ mod tests {
         let first: Vec<_> = (1000..1003).map(subnet).collect();
         assert_eq!(thread.order()[..3], first);
         assert_eq!(thread.order()[3], subnet(511), "then the newest");
+    }
+
+    /// Rule: an overloaded gateway finishes what it has begun. First messages of the same network
+    /// fill their places, and take none of these.
+    // Weakness: 193
+    #[test]
+    fn what_has_begun_is_neither_lost_nor_delayed_by_first_messages() {
+        let mut thread = Thread::new();
+        for _ in 0..1000 {
+            thread.arrive(Sender::Reachable, subnet(1));
+        }
+        let lost = thread.unproved.lost.total;
+        (0..5).for_each(|_| thread.arrive(Sender::Begun, subnet(1)));
+        assert_eq!(thread.unproved.lost.total, lost);
+        let before = thread.unproved.reachable.len();
+        while !thread.unproved.begun.is_empty() {
+            thread.turn(Duration::ZERO, SLICE);
+        }
+        assert_eq!(before - thread.unproved.reachable.len(), 1, "one turn");
+    }
+
+    // Weakness: 129
+    #[test]
+    fn what_has_begun_leaves_a_turn_to_first_messages() {
+        let mut thread = Thread::new();
+        (0..100).for_each(|n| thread.arrive(Sender::Begun, subnet(n)));
+        (1000..1003).for_each(|n| thread.arrive(Sender::Reachable, subnet(n)));
+        (0..24).for_each(|_| thread.turn(Duration::ZERO, SLICE));
+        let turn = AHEAD as usize + 1;
+        let others = [0, turn, 2 * turn].map(|turn| thread.order()[turn]);
+        assert_eq!(others, [1000, 1001, 1002].map(subnet));
     }
 
     // Weakness: 129

@@ -81,6 +81,11 @@ impl Queue {
         self.left(message)
     }
 
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.messages.len()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }

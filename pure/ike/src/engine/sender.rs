@@ -1,5 +1,5 @@
 //! Classification of message senders, before the messages are read: a message is handled at once,
-//! or waits in one of two queues.
+//! or waits in one of three queues.
 //!
 //! A first message with a possibly forged source address is cheap to send and costs a key agreement
 //! to answer. A message from a verified address is scarce, so it never waits behind unverified
@@ -17,8 +17,11 @@ pub enum Sender {
     /// The message belongs to an IKE SA that is up, or to none, or its network has no place for
     /// one more half-open SA. It need not wait.
     Settled,
+    /// The message belongs to a half-open IKE SA. Both ends have spent time on it, which is wasted
+    /// if the message is lost.
+    Begun,
     /// The sender is not authenticated, but receives at its source address: the message has a
-    /// cookie, belongs to a half-open IKE SA, or came over TCP.
+    /// cookie, or came over TCP.
     Reachable,
     /// The message begins an IKE SA, and its source address may be forged.
     Unverified,
@@ -38,7 +41,7 @@ impl Engine {
         if own_spi != 0 {
             let half_open = |id| self.half_open.contains(id);
             return match self.by_spi.get(&own_spi).copied().is_some_and(half_open) {
-                true => Sender::Reachable,
+                true => Sender::Begun,
                 false => Sender::Settled,
             };
         }

@@ -357,7 +357,7 @@ fn a_message_is_unproved_until_its_ike_sa_is_up() {
     assert_eq!(sender(&pair, &first), Sender::Unverified, "it comes again");
     pair.deliver_next();
     let auth = pair.intercept().remove(0);
-    assert_eq!(sender(&pair, &auth), Sender::Reachable);
+    assert_eq!(sender(&pair, &auth), Sender::Begun);
     pair.deliver(&auth);
     pair.settle();
     assert_eq!(sender(&pair, &auth), Sender::Settled);
