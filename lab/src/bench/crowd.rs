@@ -562,6 +562,11 @@ impl Crowd {
                     self.tunnels.push(Tunnel { number, child });
                     Outcome::Up(now.since(initiator.began))
                 }
+                // By SKID3, an initiator is up before the responder is.
+                Event::NotResumed { .. } | Event::IkeReplaced { .. } => {
+                    initiator.resumed = false;
+                    continue;
+                }
                 Event::ChildDown { child, .. } => {
                     let is_other = |tunnel: &Tunnel| {
                         tunnel.number as usize != index || tunnel.child.id != child

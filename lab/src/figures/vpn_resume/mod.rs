@@ -401,6 +401,9 @@ mod tests {
                     resumed_raw_us: 20.0,
                     full_ms: 2.0,
                     resumed_ms: 1.0,
+                    full_s: 2.0,
+                    resumed_s: 1.0,
+                    octets: 9000.0,
                 };
                 3
             ],

@@ -43,8 +43,7 @@ pub(crate) struct ResumeSent {
     extensions: Vec<Payload>,
     /// The last message sent, which AUTH covers.
     sent: Vec<u8>,
-    /// Time at which the attempt began, or a cookie was asked for.
-    heard: Instant,
+    began: Instant,
     /// True if a full exchange has begun beside.
     is_doubtful: bool,
     /// True if somebody has refused the ticket.
@@ -105,7 +104,7 @@ impl ResumeSent {
             cookies: 0,
             extensions,
             sent: Vec::new(),
-            heard: turn.ctx.now,
+            began: turn.ctx.now,
             is_doubtful: false,
             is_refused: false,
             enclosed,
@@ -166,9 +165,10 @@ impl ResumeSent {
         }
     }
 
-    /// Has a full exchange begun beside this attempt if it has not been answered for long.
+    /// Has a full exchange begun beside this attempt if nothing has been heard of the gateway for
+    /// long. One that has asked for a cookie is there.
     pub(crate) fn note_silence(&mut self, turn: &mut Turn<'_, '_>) {
-        if turn.ctx.now - self.heard >= ticket::LOST {
+        if self.cookie.is_none() && turn.ctx.now - self.began >= ticket::LOST {
             self.doubt(turn);
         }
     }
@@ -224,7 +224,6 @@ impl ResumeSent {
         } else {
             turn.ctx.count_taken();
             self.cookies += 1;
-            self.heard = turn.ctx.now;
             self.cookie = Some(cookie.to_vec());
             self.send(turn);
         }

@@ -219,9 +219,11 @@ impl Gateway {
     fn round(&mut self, setups: usize) -> Result<Round> {
         let pace = Pace::Queue(AT_ONCE);
         let full_raw_us = self.cryptography.full(self.terms)?;
+        let empty = self.responder.memory()?;
         let (run, full_us) = self.turn(setups, |crowd| crowd.run(setups, pace))?;
         ensure!(run.resumed == 0, "a new tunnel was resumed");
-        let full_ms = middle(&run.setups);
+        let octets = self.responder.memory()?.saturating_sub(empty) as f64 / setups as f64;
+        let (full_ms, full_s) = (middle(&run.setups), last(&run));
         self.crowd.lose(setups)?;
         let resumed_raw_us = self.cryptography.resumed(self.way)?;
         let (run, resumed_us) = self.turn(setups, |crowd| crowd.run_again(setups, pace))?;
@@ -230,7 +232,7 @@ impl Gateway {
             resumed == wanted,
             "{resumed} and not {wanted} sessions were resumed"
         );
-        let resumed_ms = middle(&run.setups);
+        let (resumed_ms, resumed_s) = (middle(&run.setups), last(&run));
         self.crowd.leave(setups)?;
         self.crowd.settle(SILENCE)?;
         Ok(Round {
@@ -240,6 +242,9 @@ impl Gateway {
             resumed_raw_us,
             full_ms,
             resumed_ms,
+            full_s,
+            resumed_s,
+            octets,
         })
     }
 
@@ -272,6 +277,11 @@ const fn line(resumption: Resumption) -> &'static str {
 /// Returns the median of sorted times, in milliseconds.
 fn middle(times: &[Duration]) -> f64 {
     times.get(times.len() / 2).copied().map_or(0.0, ms)
+}
+
+/// Returns the time until all were up, in seconds.
+fn last(run: &Run) -> f64 {
+    run.served.last().map_or(0.0, Duration::as_secs_f64)
 }
 
 fn ms(time: Duration) -> f64 {

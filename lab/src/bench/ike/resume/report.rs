@@ -46,6 +46,14 @@ pub struct Row {
     pub full_ms: Spread,
     /// The same by resumption.
     pub resumed_ms: Spread,
+    /// Time until all tunnels are up by full exchanges, in seconds.
+    pub full_s: Spread,
+    /// The same by resumption.
+    pub resumed_s: Spread,
+    /// Ratio of the first to the second in each round.
+    pub time_ratio: Spread,
+    /// Growth of the gateway's memory for each tunnel, in octets. Later rounds use it again.
+    pub octets: Spread,
 }
 
 /// Both turns of a round.
@@ -63,6 +71,12 @@ pub(crate) struct Round {
     pub full_ms: f64,
     /// The same by resumption.
     pub resumed_ms: f64,
+    /// Time until all tunnels are up by full exchanges, in seconds.
+    pub full_s: f64,
+    /// The same by resumption.
+    pub resumed_s: f64,
+    /// Growth of the gateway's memory for each tunnel, in octets.
+    pub octets: f64,
 }
 
 impl Report {
@@ -98,6 +112,10 @@ impl Row {
             raw_ratio: cost(&|round| round.full_raw_us / round.resumed_raw_us)?,
             full_ms: cost(&|round| round.full_ms)?,
             resumed_ms: cost(&|round| round.resumed_ms)?,
+            full_s: cost(&|round| round.full_s)?,
+            resumed_s: cost(&|round| round.resumed_s)?,
+            time_ratio: cost(&|round| round.full_s / round.resumed_s)?,
+            octets: cost(&|round| round.octets)?,
         })
     }
 }
@@ -117,6 +135,16 @@ fn goals(way: Way, rows: &[Row]) -> Vec<Goal> {
     let mut goals = vec![
         goal("full over resumed, PSK", psk, whole(Terms::Psk)),
         goal("full over resumed, ECDSA", ecdsa, whole(Terms::Ecdsa)),
+        goal(
+            "until all are up, PSK",
+            2.0,
+            of(Terms::Psk, |row| row.time_ratio),
+        ),
+        goal(
+            "until all are up, ECDSA",
+            2.0,
+            of(Terms::Ecdsa, |row| row.time_ratio),
+        ),
     ];
     if way == Way::Skid3 {
         goals.extend([
@@ -143,6 +171,9 @@ pub(super) mod tests {
                 resumed_raw_us: 10.0 * slow,
                 full_ms: 2.0,
                 resumed_ms: 1.0,
+                full_s: full_us * slow / 1000.0,
+                resumed_s: 0.05 * slow,
+                octets: 9000.0 / slow,
             };
             [1.0, 7.0, 1.0].map(round).into()
         };
@@ -179,10 +210,13 @@ pub(super) mod tests {
                 .map(|goal| goal.reached)
                 .collect::<Vec<_>>()
         };
-        assert_eq!(reached(Way::Skid3, 101.0), [true; 4]);
-        assert_eq!(reached(Way::Skid3, 75.0), [false, true, false, true]);
-        assert_eq!(reached(Way::Ticket, 75.0), [true, true]);
-        assert_eq!(reached(Way::Ticket, 30.0), [false, false]);
+        assert_eq!(reached(Way::Skid3, 101.0), [true; 6]);
+        assert_eq!(
+            reached(Way::Skid3, 75.0),
+            [false, true, false, true, false, true]
+        );
+        assert_eq!(reached(Way::Ticket, 75.0), [true, true, false, true]);
+        assert_eq!(reached(Way::Ticket, 30.0), [false, false, false, true]);
         let ratio = report(Way::Skid3, 101.0).rows[0].ratio;
         assert!((ratio.most - ratio.least).abs() < 1e-9, "{ratio:?}");
     }

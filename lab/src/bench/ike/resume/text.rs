@@ -23,15 +23,18 @@ impl Measured for Report {
             Way::Skid3 => "SKID3",
             Way::Ticket => "a ticket",
         };
+        let most = |row: &Row| row.octets.most as u64;
+        let octets = self.rows.iter().map(most).max().unwrap_or_default();
         let about = format!(
             "Tunnels are set up in full (X25519), lost without a Delete, and resumed by {way}, at \
              gateways with {core}: {} in each of {} rounds. Processor time of the gateway for each \
              in µs, the median with the smallest and the largest, and the ratio of the two in a \
-             round; then both times of the cryptography alone, and the time in ms until half of \
-             them are up, with 16 under way.",
-            self.setups, self.rounds
+             round; then both times of the cryptography alone, and those in s until all of them \
+             are up, with 16 under way. The largest growth of the gateway's memory is {} octets \
+             for each tunnel.",
+            self.setups, self.rounds, octets
         );
-        let names = ["by", "in full", "resumed", "ratio", "crypto", "up after"];
+        let names = ["by", "in full", "resumed", "ratio", "crypto", "all up"];
         let names = names.map(str::to_owned);
         let table: String = self.rows.iter().map(line).collect();
         format!("{}\n{}{table}", paragraph("", 0, &about), row(names))
@@ -53,7 +56,7 @@ fn line(of: &Row) -> String {
             "{:.0} {:.0}",
             of.full_raw_us.median, of.resumed_raw_us.median
         ),
-        format!("{:.1} {:.1}", of.full_ms.median, of.resumed_ms.median),
+        format!("{:.2} {:.2}", of.full_s.median, of.resumed_s.median),
     ])
 }
 
