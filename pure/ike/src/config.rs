@@ -638,8 +638,10 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            // Enough for 6,000 set-ups a second, each with a round trip of 600 ms: an SA that gives
+            // way to another one has been work for nothing.
             half_open: Room {
-                total: 1024,
+                total: 4096,
                 per_site: 256,
                 per_host: 64,
                 // "Two seconds is probably as low a value as can realistically be used" (RFC 8019
