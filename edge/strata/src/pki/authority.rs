@@ -1,15 +1,13 @@
-//! Issues certificates. rcgen encodes them; keys and signatures use the daemon's code.
+//! Issues certificates and revocation lists, which rcgen encodes.
 
-use super::folder;
-use config::PrivateKey;
+use super::key::{Key, new_key};
+use super::{folder, names};
 use control::Failure;
-use crypto::{
-    Certificate, KeyKind, PublicKey, RevocationList, Revoked, TrustStore, UnixTime, sha1,
-};
+use crypto::{Certificate, KeyKind, RevocationList, Revoked, TrustStore, UnixTime, sha1};
 use model::Identity;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, IsCa, Issuer,
-    KeyIdMethod, KeyUsagePurpose, RevokedCertParams, SanType, SerialNumber,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyUsagePurpose, RevokedCertParams, SerialNumber,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -23,6 +21,16 @@ pub(super) struct Authority {
     /// Certificate of the CA, then those of the CAs above it, without the root.
     chain: Vec<Certificate>,
     key: Key,
+}
+
+/// Content of a host's certificate.
+pub(super) struct Host {
+    /// Names of the host, at least one. The first one is its `id`.
+    pub(super) names: Vec<Identity>,
+    /// True for a gateway of clients that require the key usage serverAuth.
+    pub(super) is_gateway: bool,
+    /// Kind of its new key.
+    pub(super) kind: KeyKind,
 }
 
 /// A new certificate with its key.
@@ -66,21 +74,15 @@ impl Authority {
         Ok(Self { chain, key })
     }
 
-    /// Issues a certificate for an identity. "CAs SHOULD NOT include the ExtendedKeyUsage extension
-    /// in certificates for use with IKE" (RFC 4945 section 5.1.3.12).
-    pub(super) fn issue(&self, id: &Identity, kind: KeyKind, days: u64) -> Result<Issued, Failure> {
-        let text = id.to_string();
-        let mut params = params(&text, days);
+    /// Issues a certificate for a host.
+    pub(super) fn issue(&self, host: &Host, days: u64) -> Result<Issued, Failure> {
+        let mut params = params(&host.names[0].to_string(), days);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = purposes(host.is_gateway);
         params.is_ca = IsCa::ExplicitNoCa;
-        params.subject_alt_names = vec![match id {
-            Identity::Address(address) => SanType::IpAddress(*address),
-            Identity::Email(_) => SanType::Rfc822Name(text.try_into().map_err(unfit)?),
-            Identity::Fqdn(_) | Identity::Opaque { .. } => {
-                SanType::DnsName(text.try_into().map_err(unfit)?)
-            }
-        }];
-        let issued = certify(params, kind, Some(self))?;
+        params.subject_alt_names =
+            names::alternatives(&host.names, host.is_gateway).map_err(unfit)?;
+        let issued = certify(params, host.kind, Some(self))?;
         // Verifies the certificate as peers will, before it is handed out.
         let chain: Vec<_> = issued.chain.iter().map(|one| one.der.clone()).collect();
         let trust = TrustStore::new(vec![self.chain[0].clone()]);
@@ -150,6 +152,23 @@ pub(super) fn new_authority(
     certify(params, kind, above)
 }
 
+/// Returns the extended key usages. "CAs SHOULD NOT include the ExtendedKeyUsage extension in
+/// certificates for use with IKE" (RFC 4945 section 5.1.3.12), but clients of Windows and Apple
+/// require serverAuth of a gateway. Other peers, which follow the RFC, then need ipsecIKE.
+fn purposes(is_gateway: bool) -> Vec<ExtendedKeyUsagePurpose> {
+    const IPSEC_IKE: [u64; 9] = [1, 3, 6, 1, 5, 5, 7, 3, 17];
+    // iKEIntermediate, which old versions of macOS require.
+    const INTERMEDIATE: [u64; 9] = [1, 3, 6, 1, 5, 5, 8, 2, 2];
+    match is_gateway {
+        true => vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::Other(IPSEC_IKE.to_vec()),
+            ExtendedKeyUsagePurpose::Other(INTERMEDIATE.to_vec()),
+        ],
+        false => Vec::new(),
+    }
+}
+
 /// Returns the common parameters. Validity starts an hour ago, because other clocks may be behind.
 fn params(name: &str, days: u64) -> CertificateParams {
     let now = config::today().0;
@@ -199,61 +218,9 @@ fn certify(
     })
 }
 
-/// Creates a private key; returns it also as PKCS #8 in DER.
-pub(super) fn new_key(kind: KeyKind) -> Result<(PrivateKey, Zeroizing<Vec<u8>>), Failure> {
-    PrivateKey::generate(kind).ok_or_else(|| {
-        Failure::new(
-            "the system has no randomness for a key yet",
-            "try again when the system has started",
-        )
-    })
-}
-
 fn unfit(error: impl std::fmt::Display) -> Failure {
     Failure::new(
         format!("cannot create the certificate or list: {error}"),
         "use another name, or a CA made by `strata pki ca`",
     )
-}
-
-/// A key pair in the form that rcgen takes.
-struct Key {
-    private: PrivateKey,
-    public: PublicKey,
-}
-
-impl Key {
-    fn new(private: PrivateKey) -> Self {
-        let public = private.public().clone();
-        Self { private, public }
-    }
-
-    /// "The 160-bit SHA-1 hash of the value of the BIT STRING subjectPublicKey" (RFC 5280 section
-    /// 4.2.1.2).
-    fn identifier(&self) -> KeyIdMethod {
-        KeyIdMethod::PreSpecified(sha1(&[&self.public.octets]).to_vec())
-    }
-}
-
-impl rcgen::PublicKeyData for Key {
-    fn der_bytes(&self) -> &[u8] {
-        &self.public.octets
-    }
-
-    fn algorithm(&self) -> &'static rcgen::SignatureAlgorithm {
-        match self.public.kind {
-            KeyKind::P256 => &rcgen::PKCS_ECDSA_P256_SHA256,
-            KeyKind::P384 => &rcgen::PKCS_ECDSA_P384_SHA384,
-            KeyKind::Ed25519 => &rcgen::PKCS_ED25519,
-            // Unreachable: `Authority::open` refuses RSA keys, and new keys are never RSA.
-            KeyKind::Rsa => &rcgen::PKCS_RSA_SHA256,
-        }
-    }
-}
-
-impl rcgen::SigningKey for Key {
-    fn sign(&self, octets: &[u8]) -> Result<Vec<u8>, rcgen::Error> {
-        let signature = self.private.sign(octets);
-        signature.ok_or(rcgen::Error::RemoteKeyError)
-    }
 }

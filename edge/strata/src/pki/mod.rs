@@ -1,12 +1,16 @@
 //! `strata pki`: runs a small CA in a folder, creates keys, and shows certificates and revocation
 //! lists.
 
+mod args;
 mod authority;
 mod folder;
+mod key;
+mod names;
 mod report;
 mod revocation;
 
-use crate::args::{Made, Pki};
+pub use args::Pki;
+use args::{Host, Made};
 use authority::{Authority, Issued};
 use control::Failure;
 use crypto::KeyKind;
@@ -24,10 +28,16 @@ pub fn run(pki: &Pki, output: &Output) -> Exit {
             made,
             days,
         } => root_or_middle(name, by.as_deref(), made, *days),
-        Pki::Issue { ca, id, made, days } => issue(ca, id, made, *days),
+        Pki::Issue {
+            ca,
+            id,
+            host,
+            made,
+            days,
+        } => issue(ca, id, host, made, *days),
         Pki::Revoke { ca, files, days } => revoke(ca, files, *days),
         Pki::Crl { ca, days } => revoke(ca, &[], *days),
-        Pki::Key { name, made } => key(name, made),
+        Pki::Key { name, made } => lone_key(name, made),
         Pki::Pubkey { file } => folder::key(file).map(|key| Report {
             pem: Some(folder::public(&key)),
             ..Report::default()
@@ -51,16 +61,20 @@ fn root_or_middle(
     save(issued, "ca", made)
 }
 
-fn issue(ca: &Path, id: &Identity, made: &Made, days: u64) -> Result<Report, Failure> {
-    let name = id.to_string();
-    if !is_file_name(&name) {
+fn issue(ca: &Path, id: &Identity, host: &Host, made: &Made, days: u64) -> Result<Report, Failure> {
+    let host = authority::Host {
+        names: names::of_host(id, &host.also)?,
+        is_gateway: host.server,
+        kind: kind(made),
+    };
+    if host.is_gateway && !host.names.iter().any(names::is_reachable) {
         return Err(Failure::new(
-            format!("cannot issue a certificate for `{name}`"),
-            "write `--id gw.example.net`, `--id alice@example.net` or `--id 192.0.2.1`",
+            format!("clients cannot connect to `{id}`: it is a mail address"),
+            "add the name or address that they connect to, as in `--also gw.example.net`",
         ));
     }
-    let issued = Authority::open(ca)?.issue(id, kind(made), days)?;
-    save(issued, &name, made)
+    let issued = Authority::open(ca)?.issue(&host, days)?;
+    save(issued, &id.to_string(), made)
 }
 
 fn revoke(ca: &Path, files: &[PathBuf], days: u64) -> Result<Report, Failure> {
@@ -72,14 +86,14 @@ fn revoke(ca: &Path, files: &[PathBuf], days: u64) -> Result<Report, Failure> {
     })
 }
 
-fn key(name: &str, made: &Made) -> Result<Report, Failure> {
+fn lone_key(name: &str, made: &Made) -> Result<Report, Failure> {
     if !is_file_name(name) {
         return Err(Failure::new(
             format!("`{name}` is not a valid file name"),
             "write `--name gw`: the files are gw.key and gw.pub",
         ));
     }
-    let (key, der) = authority::new_key(kind(made))?;
+    let (key, der) = key::new_key(kind(made))?;
     let files = folder::save_key(&key, &der, &made.out, name, made.force)?;
     Ok(Report {
         files,

@@ -60,8 +60,12 @@ fn certificate_in_text(certificate: &Certificate) -> String {
         false => names.join(", "),
     };
     let kind = if certificate.is_ca { "CA" } else { "end" };
+    let usage = match certificate.is_for_servers {
+        true => "usage    serverAuth\n",
+        false => "",
+    };
     format!(
-        "subject  {} ({kind})\nissuer   {}\nnames    {}\nkey      {}\nvalid    {} to {}\n",
+        "subject  {} ({kind})\nissuer   {}\nnames    {}\nkey      {}\n{usage}valid    {} to {}\n",
         clean(&certificate.subject),
         clean(&certificate.issuer),
         clean(&names),
@@ -79,6 +83,7 @@ fn certificate_in_json(certificate: &Certificate) -> Value {
         "names": certificate.names.iter().map(name).collect::<Vec<_>>(),
         "key": key(certificate),
         "ca": certificate.is_ca,
+        "server": certificate.is_for_servers,
         "not_before_seconds": certificate.not_before.0,
         "not_after_seconds": certificate.not_after.0,
     })
