@@ -168,3 +168,172 @@ fn a_name_that_no_host_has_is_refused_and_nothing_is_written() {
     has(&err(&output), &["cannot be used with"]);
     assert!(!folder.exists("gw.example.net.pem") && !folder.exists("gw@example.net.pem"));
 }
+
+/// Returns the rows of `strata pki list`.
+fn issued(folder: &Folder) -> Vec<Value> {
+    let listed = folder.json("pki list --ca ca");
+    let rows = listed["pki"]["issued"].as_array();
+    rows.expect("there are rows").clone()
+}
+
+// Works: own-ca
+#[test]
+fn the_inventory_has_each_certificate_with_what_openssl_says_of_it() {
+    let folder = Folder::with_ca();
+    assert_eq!(folder.strata("pki list --ca ca"), "no certificates\n");
+    assert!(issued(&folder).is_empty());
+    folder.strata("pki issue --ca ca --id gw.example.net --also 192.0.2.1");
+    folder.strata("pki issue --ca ca --id alice@example.net --days 5 --ed25519");
+    folder.strata("pki ca --name Middle --by ca --out middle");
+    let rows = issued(&folder);
+    assert_eq!(rows.len(), 3);
+    for (row, file) in rows.iter().zip([
+        "middle/ca.pem",
+        "gw.example.net.pem",
+        "alice@example.net.pem",
+    ]) {
+        let serial = folder.openssl(&format!("x509 -in {file} -noout -serial"));
+        let serial = serial.trim().trim_start_matches("serial=").to_lowercase();
+        assert_eq!(row["serial"], serial.as_str(), "{file}");
+        assert_eq!(row["state"], "valid", "{file}");
+        let kept = folder.openssl(&format!("x509 -in ca/issued/{serial}.pem"));
+        assert_eq!(kept, folder.openssl(&format!("x509 -in {file}")));
+    }
+    let seconds = |row: &Value, key: &str| row[key].as_u64().expect("it has a time");
+    assert_eq!(seconds(&rows[1], "days_left"), 364);
+    let span = seconds(&rows[1], "not_after_seconds") - seconds(&rows[1], "not_before_seconds");
+    assert_eq!(span, 365 * 86_400 + 3600);
+    let output = folder.run(env!("CARGO_BIN_EXE_strata"), "pki list --ca ca");
+    let text = String::from_utf8_lossy(&output.stdout);
+    has(
+        &text,
+        &["gw.example.net, 192.0.2.1  20", "  364 days left  "],
+    );
+    let warning = "warning: the certificate of `CN=alice@example.net` expires in 4 days";
+    assert_eq!(err(&output).matches("warning").count(), 1);
+    has(&err(&output), &[warning]);
+    let warnings = folder.json("pki list --ca ca")["pki"]["warnings"].clone();
+    has(&warnings.to_string(), &["expires in 4 days"]);
+    // The certificate that renews it ends the warning, although the old one is still valid.
+    folder.strata("pki issue --ca ca --id alice@example.net --force");
+    assert_eq!(issued(&folder).len(), 4);
+    let output = folder.run(env!("CARGO_BIN_EXE_strata"), "pki list --ca ca");
+    assert_eq!(err(&output), "");
+}
+
+// Works: own-ca
+#[test]
+fn all_certificates_of_a_name_are_revoked_although_their_files_are_lost() {
+    let folder = Folder::with_ca();
+    for _ in 0..2 {
+        folder.strata("pki issue --ca ca --id Alice@example.net --out lost --force");
+    }
+    folder.strata("pki issue --ca ca --id gw.example.net");
+    folder.done("rm", "-r lost");
+    let told = folder.strata("pki revoke --ca ca Alice@EXAMPLE.net");
+    has(&told, &["wrote ca/ca.crl", "subject  CN=Alice@example.net"]);
+    let (alices, others): (Vec<_>, Vec<_>) = issued(&folder)
+        .into_iter()
+        .partition(|row| row["names"][0] == "Alice@example.net");
+    assert_eq!((alices.len(), others.len()), (2, 1));
+    assert_eq!(others[0]["state"], "valid");
+    let text = folder.openssl("crl -in ca/ca.crl -noout -text");
+    for alice in &alices {
+        assert_eq!(alice["state"], "revoked");
+        assert!(alice["revoked_since_seconds"].is_u64(), "{alice}");
+        let serial = alice["serial"].as_str().expect("a serial number");
+        has(&text, &[&serial.to_uppercase()]);
+        let verify = "verify -crl_check -CAfile ca/ca.pem -CRLfile ca/ca.crl";
+        let output = folder.run("openssl", &format!("{verify} ca/issued/{serial}.pem"));
+        has(&err(&output), &["certificate revoked"]);
+    }
+    has(&folder.strata("pki list --ca ca"), &["  revoked 20"]);
+}
+
+// Works: own-ca
+#[test]
+fn one_certificate_of_a_name_is_revoked_by_its_serial_number_or_file() {
+    let folder = Folder::with_ca();
+    let issue = "pki issue --ca ca --id gw.example.net --force";
+    folder.strata(&format!("{issue} --days 1"));
+    let old = issued(&folder)[0]["serial"].as_str().map(str::to_uppercase);
+    folder.strata(issue);
+    let states = || {
+        let states = issued(&folder).into_iter();
+        let states: Vec<_> = states.map(|row| row["state"].to_string()).collect();
+        states.join(" ")
+    };
+    folder.strata(&format!(
+        "pki revoke --ca ca {}",
+        old.expect("it is listed")
+    ));
+    assert_eq!(states(), r#""revoked" "valid""#);
+    // To revoke it again changes nothing.
+    folder.strata("pki revoke --ca ca gw.example.net.pem gw.example.net.pem");
+    assert_eq!(states(), r#""revoked" "revoked""#);
+    let list = folder.json("pki crl --ca ca")["pki"]["lists"][0].clone();
+    assert_eq!(list["number"], 3);
+    assert_eq!(list["revoked"].as_array().map(Vec::len), Some(2));
+}
+
+/// Every `.pem` file in the folder counts. An interrupted run leaves a file of another name.
+// Works: own-ca
+#[test]
+fn certificates_of_earlier_versions_are_listed_once_copied_and_torn_files_never() {
+    let folder = Folder::with_ca();
+    folder.strata("pki issue --ca ca --id gw.example.net");
+    folder.done("rm", "-r ca/issued");
+    has(
+        &folder.refused("pki revoke --ca ca gw.example.net"),
+        &["neither a file nor the name", "strata pki list --ca ca"],
+    );
+    folder.done("mkdir", "ca/issued");
+    folder.done("cp", "gw.example.net.pem ca/issued/old.pem");
+    std::fs::write(folder.0.join("ca/issued/4a.new"), "-----BEGIN CERT").expect("it is ours");
+    assert_eq!(issued(&folder).len(), 1);
+    folder.strata("pki revoke --ca ca gw.example.net");
+}
+
+// Refuses: own-ca
+#[test]
+fn what_is_not_in_the_inventory_is_not_revoked() {
+    let folder = Folder::with_ca();
+    folder.strata("pki issue --ca ca --id gw.example.net");
+    for which in ["alice@example.net", "4a00", "none.pem"] {
+        let output = folder.refused(&format!("pki revoke --ca ca gw.example.net {which}"));
+        has(&output, &[which, "in ca/issued", "or name the file"]);
+    }
+    assert!(!folder.exists("ca/ca.crl"));
+    let output = folder.refused("pki list --ca none");
+    has(&output, &["cannot read none/ca.pem"]);
+    // A file that exists is refused before a certificate is issued, so none is recorded.
+    folder.refused("pki issue --ca ca --id gw.example.net");
+    assert_eq!(issued(&folder).len(), 1);
+    let torn = folder.0.join("ca/issued/torn.pem");
+    std::fs::write(torn, "nothing").expect("it is ours");
+    has(&folder.refused("pki list --ca ca"), &["ca/issued/torn.pem"]);
+}
+
+/// Each run adds to the list that the other has written.
+// Recovers: own-ca
+#[test]
+fn revocations_at_the_same_time_are_all_in_the_list() {
+    const RUNS: usize = 8;
+    let folder = Folder::with_ca();
+    std::thread::scope(|scope| {
+        for host in 0..RUNS {
+            let folder = &folder;
+            scope.spawn(move || {
+                folder.strata(&format!("pki issue --ca ca --id h{host}.example.net"));
+                folder.strata(&format!("pki revoke --ca ca h{host}.example.net"));
+            });
+        }
+    });
+    let rows = issued(&folder);
+    assert_eq!(rows.len(), RUNS);
+    for row in rows {
+        assert_eq!(row["state"], "revoked", "{row}");
+    }
+    let list = folder.json("pki show ca/ca.crl")["pki"]["lists"][0].clone();
+    assert_eq!(list["number"], RUNS);
+}

@@ -42,12 +42,19 @@ pub enum Pki {
         /// Folder of the CA
         #[arg(long, value_name = "DIR")]
         ca: PathBuf,
-        /// Files of the certificates to revoke
-        #[arg(required = true)]
-        files: Vec<PathBuf>,
+        /// Certificates to revoke: all of a name, one by the serial number of `strata pki list`,
+        /// or that of a file
+        #[arg(required = true, value_name = "NAME|SERIAL|FILE")]
+        which: Vec<String>,
         /// Days until the list expires
         #[arg(long, default_value_t = 30, value_parser = days())]
         days: u64,
+    },
+    /// List the certificates that a CA has issued, and warn of those that expire soon
+    List {
+        /// Folder of the CA
+        #[arg(long, value_name = "DIR")]
+        ca: PathBuf,
     },
     /// Renew `ca.crl` of a CA before it expires, or create the first one, which is empty
     Crl {

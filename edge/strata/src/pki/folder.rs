@@ -5,11 +5,14 @@ use config::PrivateKey;
 use control::Failure;
 use crypto::{Certificate, RevocationList};
 use pem::Pem;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
+
+/// Name of a CA's revocation list.
+const LIST: &str = "ca.crl";
 
 /// Reads the certificates of a PEM file, at least one.
 pub(super) fn certificates(file: &Path) -> Result<Vec<Certificate>, Failure> {
@@ -47,18 +50,51 @@ pub(super) fn lists(file: &Path) -> Result<Vec<RevocationList>, Failure> {
     })
 }
 
-/// Replaces a CA's revocation list by a rename. The list is the only record of revocations, so the
-/// old one stays until the new one is complete.
-pub(super) fn replace_list(list: &RevocationList, file: &Path) -> Result<(), Failure> {
+/// Returns the current revocation list of a CA, or `None` if it has none.
+pub(super) fn current_list(ca: &Path) -> Result<Option<RevocationList>, Failure> {
+    let file = ca.join(LIST);
+    match file.exists() {
+        true => Ok(lists(&file)?.into_iter().next()),
+        false => Ok(None),
+    }
+}
+
+/// Replaces a CA's revocation list, and returns its file. The list is the only record of
+/// revocations, so the old one stays until the new one is complete.
+pub(super) fn replace_list(list: &RevocationList, ca: &Path) -> Result<PathBuf, Failure> {
     let text = pem::encode(&Pem::new("X509 CRL", list.der.as_slice()));
-    let new = file.with_extension("new");
-    let replaced = write(&new, &text, 0o644).and_then(|()| fs::rename(&new, file));
-    replaced.map_err(|error| {
-        Failure::new(
-            format!("cannot write {}: {error}", file.display()),
-            "run as the user that owns the folder of the CA",
-        )
-    })
+    let file = ca.join(LIST);
+    replace(&file, &text).map_err(|error| not_owned(&file, &error))?;
+    Ok(file)
+}
+
+/// Waits for the end of other runs that change the revocation list of a CA, and keeps others from
+/// it until the result is dropped.
+pub(super) fn lock(ca: &Path) -> Result<File, Failure> {
+    let path = ca.join("ca.lock");
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).mode(0o600).open(&path);
+    let locked = file.and_then(|file| file.lock().map(|()| file));
+    locked.map_err(|error| not_owned(&path, &error))
+}
+
+/// Writes the record of a certificate into a folder, which is created.
+pub(super) fn record(certificate: &Certificate, folder: &Path, name: &str) -> Result<(), Failure> {
+    let file = folder.join(name);
+    let written = fs::create_dir_all(folder).and_then(|()| replace(&file, &encoded(certificate)));
+    written.map_err(|error| not_owned(&file, &error))
+}
+
+/// Returns the files of a folder with an extension, or none if there is no folder.
+pub(super) fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, Failure> {
+    let read = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        read => read.and_then(|entries| entries.collect::<io::Result<Vec<_>>>()),
+    };
+    let entries = read.map_err(|error| unreadable(folder, &error))?;
+    let paths = entries.into_iter().map(|entry| entry.path());
+    let has = |path: &PathBuf| path.extension().is_some_and(|other| other == extension);
+    Ok(paths.filter(has).collect())
 }
 
 /// Writes `NAME.key`, readable by its owner only, then `NAME.pem`. Replaces files only with
@@ -69,9 +105,7 @@ pub(super) fn save(
     name: &str,
     force: bool,
 ) -> Result<Vec<PathBuf>, Failure> {
-    let certificate = |one: &Certificate| Pem::new("CERTIFICATE", one.der.as_slice());
-    let chain: Vec<_> = issued.chain.iter().map(certificate).collect();
-    let chain = pem::encode_many(&chain);
+    let chain: String = issued.chain.iter().map(encoded).collect();
     save_pair(&issued.key, &chain, "pem", folder, name, force)
 }
 
@@ -86,9 +120,31 @@ pub(super) fn save_key(
     save_pair(der, &public(key), "pub", folder, name, force)
 }
 
+fn encoded(certificate: &Certificate) -> String {
+    pem::encode(&Pem::new("CERTIFICATE", certificate.der.as_slice()))
+}
+
 /// Returns the public key of a private key in PEM.
 pub(super) fn public(key: &PrivateKey) -> String {
     pem::encode(&Pem::new("PUBLIC KEY", key.raw().der()))
+}
+
+/// Returns the files of a key and what belongs to it, or a failure if one exists, unless `force`
+/// replaces it.
+pub(super) fn pair(
+    folder: &Path,
+    name: &str,
+    extension: &str,
+    force: bool,
+) -> Result<[PathBuf; 2], Failure> {
+    let files = ["key", extension].map(|extension| folder.join(format!("{name}.{extension}")));
+    match files.iter().find(|file| !force && file.exists()) {
+        Some(there) => Err(Failure::new(
+            format!("{} already exists", there.display()),
+            "choose another folder with `--out`, or replace both files with `--force`",
+        )),
+        None => Ok(files),
+    }
 }
 
 fn save_pair(
@@ -100,16 +156,8 @@ fn save_pair(
     force: bool,
 ) -> Result<Vec<PathBuf>, Failure> {
     let key = Zeroizing::new(pem::encode(&Pem::new("PRIVATE KEY", key)));
-    let files = [
-        (folder.join(format!("{name}.key")), key.as_str(), 0o600),
-        (folder.join(format!("{name}.{extension}")), text, 0o644),
-    ];
-    if let Some((there, ..)) = files.iter().find(|(file, ..)| !force && file.exists()) {
-        return Err(Failure::new(
-            format!("{} already exists", there.display()),
-            "choose another folder with `--out`, or replace both files with `--force`",
-        ));
-    }
+    let [first, second] = pair(folder, name, extension, force)?;
+    let files = [(first, key.as_str(), 0o600), (second, text, 0o644)];
     fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
     for (file, text, mode) in &files {
         write(file, text, *mode).map_err(|error| unwritable(file, &error))?;
@@ -117,7 +165,14 @@ fn save_pair(
     Ok(files.into_iter().map(|(file, ..)| file).collect())
 }
 
-/// Writes a file. Removes an old file first, because it would keep its mode.
+/// Replaces a file by a rename, so that readers find either the old content or the new one.
+fn replace(file: &Path, text: &str) -> io::Result<()> {
+    let new = file.with_extension("new");
+    write(&new, text, 0o644)?;
+    fs::rename(&new, file)
+}
+
+/// Writes a file to the disk. Removes an old file first, because it would keep its mode.
 fn write(file: &Path, text: &str, mode: u32) -> io::Result<()> {
     match fs::remove_file(file) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -125,13 +180,21 @@ fn write(file: &Path, text: &str, mode: u32) -> io::Result<()> {
     }
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create_new(true).mode(mode).open(file)?;
-    file.write_all(text.as_bytes())
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
 }
 
 fn unreadable(file: &Path, error: &io::Error) -> Failure {
     Failure::new(
         format!("cannot read {}: {error}", file.display()),
         "name an existing file that you may read",
+    )
+}
+
+fn not_owned(file: &Path, error: &io::Error) -> Failure {
+    Failure::new(
+        format!("cannot write {}: {error}", file.display()),
+        "run as the user that owns the folder of the CA",
     )
 }
 

@@ -4,6 +4,7 @@
 mod args;
 mod authority;
 mod folder;
+mod inventory;
 mod key;
 mod names;
 mod report;
@@ -14,9 +15,10 @@ use args::{Host, Made};
 use authority::{Authority, Issued};
 use control::Failure;
 use crypto::KeyKind;
+use inventory::Inventory;
 use model::Identity;
 use report::Report;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use terminal::{Exit, Output};
 
 /// Runs a subcommand of `strata pki`.
@@ -35,7 +37,11 @@ pub fn run(pki: &Pki, output: &Output) -> Exit {
             made,
             days,
         } => issue(ca, id, host, made, *days),
-        Pki::Revoke { ca, files, days } => revoke(ca, files, *days),
+        Pki::Revoke { ca, which, days } => revoke(ca, which, *days),
+        Pki::List { ca } => Inventory::read(ca, config::today()).map(|inventory| Report {
+            inventory: Some(inventory),
+            ..Report::default()
+        }),
         Pki::Crl { ca, days } => revoke(ca, &[], *days),
         Pki::Key { name, made } => lone_key(name, made),
         Pki::Pubkey { file } => folder::key(file).map(|key| Report {
@@ -57,7 +63,11 @@ fn root_or_middle(
     days: u64,
 ) -> Result<Report, Failure> {
     let above = by.map(Authority::open).transpose()?;
+    folder::pair(&made.out, "ca", "pem", made.force)?;
     let issued = authority::new_authority(name, above.as_ref(), kind(made), days)?;
+    if let Some(by) = by {
+        inventory::record(by, &issued.chain[0])?;
+    }
     save(issued, "ca", made)
 }
 
@@ -73,15 +83,19 @@ fn issue(ca: &Path, id: &Identity, host: &Host, made: &Made, days: u64) -> Resul
             "add the name or address that they connect to, as in `--also gw.example.net`",
         ));
     }
+    let name = id.to_string();
+    folder::pair(&made.out, &name, "pem", made.force)?;
     let issued = Authority::open(ca)?.issue(&host, days)?;
-    save(issued, &id.to_string(), made)
+    inventory::record(ca, &issued.chain[0])?;
+    save(issued, &name, made)
 }
 
-fn revoke(ca: &Path, files: &[PathBuf], days: u64) -> Result<Report, Failure> {
-    let (file, list) = revocation::renew(ca, files, days)?;
+fn revoke(ca: &Path, which: &[String], days: u64) -> Result<Report, Failure> {
+    let renewed = revocation::renew(ca, which, days)?;
     Ok(Report {
-        files: vec![file],
-        lists: vec![list],
+        files: vec![renewed.file],
+        certificates: renewed.certificates,
+        lists: vec![renewed.list],
         ..Report::default()
     })
 }
