@@ -126,7 +126,8 @@ fn shown(text: &str) -> String {
     visible.collect()
 }
 
-fn name(name: &GeneralName<'_>) -> Option<Name> {
+/// Returns a name, if it is of a kind that an IKE identity can have.
+pub(crate) fn name(name: &GeneralName<'_>) -> Option<Name> {
     match name {
         GeneralName::DNSName(text) => Some(Name::Dns((*text).to_owned())),
         GeneralName::RFC822Name(text) => Some(Name::Email((*text).to_owned())),

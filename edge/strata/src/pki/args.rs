@@ -21,21 +21,19 @@ pub enum Pki {
         #[arg(long, default_value_t = 3650, value_parser = days())]
         days: u64,
     },
-    /// Issue a certificate: `ID.pem` for `cert` and `ID.key` for `key`
-    Issue {
-        /// Folder of the CA
-        #[arg(long, value_name = "DIR")]
-        ca: PathBuf,
+    /// Issue a certificate: `ID.pem` for `cert`, and `ID.key` for `key` unless for a request
+    Issue(Issue),
+    /// Create a key and a request for its certificate: `ID.key`, which stays here, and `ID.csr` for
+    /// the CA
+    Request {
         /// Identity, as in `id`: `alice@example.net`, `gw.example.net` or an address
         #[arg(long)]
         id: Identity,
-        #[command(flatten)]
-        host: Host,
+        /// Another name or address of the host; may be repeated
+        #[arg(long, value_name = "NAME")]
+        also: Vec<Identity>,
         #[command(flatten)]
         made: Made,
-        /// Validity, in days; at most that of the CA
-        #[arg(long, default_value_t = 365, value_parser = days())]
-        days: u64,
     },
     /// Revoke certificates of a CA: adds them to its `ca.crl`, which peers name in `crl`
     Revoke {
@@ -79,25 +77,42 @@ pub enum Pki {
         /// File with the private key
         file: PathBuf,
     },
-    /// Show the certificates or revocation lists of a PEM file
+    /// Show the certificates, revocation lists or signing request of a PEM file
     Show {
         /// PEM file
         file: PathBuf,
     },
 }
 
-/// Further content of a host's certificate.
+/// Options of `strata pki issue`.
 #[derive(Debug, Group)]
-pub struct Host {
+pub struct Issue {
+    /// Folder of the CA
+    #[arg(long, value_name = "DIR")]
+    pub ca: PathBuf,
+    /// Identity, as in `id`: `alice@example.net`, `gw.example.net` or an address
+    #[arg(long, required_unless_present = "names_of_request")]
+    pub id: Option<Identity>,
     /// Another name or address of the host; may be repeated
     #[arg(long, value_name = "NAME")]
     pub also: Vec<Identity>,
     /// For a gateway of Windows, macOS, iOS or Android, which require the key usage serverAuth
     #[arg(long, conflicts_with = "ed25519")]
     pub server: bool,
+    /// Certify the key of a certificate signing request (PKCS #10) instead of a new one
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ed25519", "p256", "p384"])]
+    pub request: Option<PathBuf>,
+    /// Take the names from the request, whose sender chose them; the first one is the `id`
+    #[arg(long, requires = "request", conflicts_with_all = ["id", "also"])]
+    pub names_of_request: bool,
+    #[command(flatten)]
+    pub made: Made,
+    /// Validity, in days; at most that of the CA
+    #[arg(long, default_value_t = 365, value_parser = days())]
+    pub days: u64,
 }
 
-/// Kind of a new key, and the folder of its files.
+/// Kind of a new key, and the place of its files.
 #[derive(Debug, Group)]
 pub struct Made {
     /// An Ed25519 key (RFC 8420)
@@ -109,7 +124,14 @@ pub struct Made {
     /// An ECDSA P-384 key, for `suite = "strict"`
     #[arg(long, conflicts_with_all = ["ed25519", "p256"])]
     pub p384: bool,
-    /// Folder for both files
+    #[command(flatten)]
+    pub files: Files,
+}
+
+/// Place of new files.
+#[derive(Debug, Group)]
+pub struct Files {
+    /// Folder for the new files
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub out: PathBuf,
     /// Replace existing files

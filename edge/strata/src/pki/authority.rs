@@ -1,9 +1,11 @@
 //! Issues certificates and revocation lists, which rcgen encodes.
 
-use super::key::{Key, new_key};
+use super::key::{Key, Subject, new_key};
 use super::{folder, names};
 use control::Failure;
-use crypto::{Certificate, KeyKind, RevocationList, Revoked, TrustStore, UnixTime, sha1};
+use crypto::{
+    Certificate, KeyKind, PublicKey, RevocationList, Revoked, TrustStore, UnixTime, sha1,
+};
 use model::Identity;
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType,
@@ -29,16 +31,48 @@ pub(super) struct Host {
     pub(super) names: Vec<Identity>,
     /// True for a gateway of clients that require the key usage serverAuth.
     pub(super) is_gateway: bool,
-    /// Kind of its new key.
-    pub(super) kind: KeyKind,
+    pub(super) key: HostKey,
+}
+
+/// Key of a host's certificate.
+pub(super) enum HostKey {
+    /// A new key of this kind.
+    New(KeyKind),
+    /// The key of a request.
+    Requested(PublicKey),
 }
 
 /// A new certificate with its key.
 pub(super) struct Issued {
     /// The certificate, then the intermediate certificates up to the root, without the root.
     pub(super) chain: Vec<Certificate>,
-    /// The private key, as PKCS #8 in DER.
-    pub(super) key: Zeroizing<Vec<u8>>,
+    /// The new private key, as PKCS #8 in DER.
+    pub(super) key: Option<Zeroizing<Vec<u8>>>,
+}
+
+impl Host {
+    /// Refuses the certificate of a gateway that its clients would refuse.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        if !self.is_gateway {
+            return Ok(());
+        }
+        if !self.names.iter().any(names::is_reachable) {
+            return Err(Failure::new(
+                format!(
+                    "clients cannot connect to `{}`: it is a mail address",
+                    self.names[0]
+                ),
+                "add the name or address that they connect to, as in `--also gw.example.net`",
+            ));
+        }
+        match &self.key {
+            HostKey::Requested(key) if key.kind == KeyKind::Ed25519 => Err(Failure::new(
+                "the request has an Ed25519 key, which the clients that need `--server` refuse",
+                "get a request for an ECDSA or RSA key, or omit `--server`",
+            )),
+            HostKey::New(_) | HostKey::Requested(_) => Ok(()),
+        }
+    }
 }
 
 impl Authority {
@@ -46,7 +80,7 @@ impl Authority {
     pub(super) fn open(folder: &Path) -> Result<Self, Failure> {
         let chain = folder::certificates(&folder.join("ca.pem"))?;
         let key = Key::new(folder::key(&folder.join("ca.key"))?);
-        if chain[0].key.as_ref() != Some(&key.public) || !chain[0].is_ca {
+        if chain[0].key.as_ref() != Some(&key.subject.0) || !chain[0].is_ca {
             return Err(Failure::new(
                 format!(
                     "ca.pem in {} does not begin with the CA of ca.key",
@@ -55,7 +89,7 @@ impl Authority {
                 "name a folder made by `strata pki ca`",
             ));
         }
-        if key.public.kind == KeyKind::Rsa {
+        if key.subject.0.kind == KeyKind::Rsa {
             return Err(Failure::new(
                 "the CA has an RSA key, and Strata does not sign with RSA",
                 "use a CA made by `strata pki ca`, or issue with the tool that made this one",
@@ -82,12 +116,33 @@ impl Authority {
         params.is_ca = IsCa::ExplicitNoCa;
         params.subject_alt_names =
             names::alternatives(&host.names, host.is_gateway).map_err(unfit)?;
-        let issued = certify(params, host.kind, Some(self))?;
+        let (public, key) = match &host.key {
+            HostKey::New(kind) => {
+                let (key, der) = new_key(*kind)?;
+                (key.public().clone(), Some(der))
+            }
+            HostKey::Requested(public) => (public.clone(), None),
+        };
+        let chain = self.certify(params, &Subject(public))?;
         // Verifies the certificate as peers will, before it is handed out.
-        let chain: Vec<_> = issued.chain.iter().map(|one| one.der.clone()).collect();
+        let ders: Vec<_> = chain.iter().map(|one| one.der.clone()).collect();
         let trust = TrustStore::new(vec![self.chain[0].clone()]);
-        trust.verify(&chain, config::today()).map_err(unfit)?;
-        Ok(issued)
+        trust.verify(&ders, config::today()).map_err(unfit)?;
+        Ok(Issued { chain, key })
+    }
+
+    /// Issues a certificate for a key. Returns it with the intermediate certificates up to the
+    /// root.
+    fn certify(
+        &self,
+        mut params: CertificateParams,
+        subject: &Subject,
+    ) -> Result<Vec<Certificate>, Failure> {
+        identify(&mut params, subject);
+        params.not_after = params.not_after.min(date(self.chain[0].not_after));
+        let made = read(params.signed_by(subject, &self.issuer()?))?;
+        let middle = self.chain.iter().filter(|ca| ca.subject != ca.issuer);
+        Ok(std::iter::once(&made).chain(middle).cloned().collect())
     }
 
     /// Returns the subject of the CA's certificate.
@@ -115,7 +170,7 @@ impl Authority {
             crl_number: SerialNumber::from(number),
             issuing_distribution_point: None,
             revoked_certs: revoked.collect(),
-            key_identifier_method: self.key.identifier(),
+            key_identifier_method: self.key.subject.identifier(),
         };
         let made = params.signed_by(&self.issuer()?).map_err(unfit)?;
         RevocationList::from_der(made.der()).map_err(unfit)
@@ -134,7 +189,7 @@ impl Authority {
         params.distinguished_name = rcgen::DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, name);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        params.key_identifier_method = self.key.identifier();
+        params.key_identifier_method = self.key.subject.identifier();
         Ok(Issuer::new(params, &self.key))
     }
 }
@@ -149,7 +204,19 @@ pub(super) fn new_authority(
     let mut params = params(name, days);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    certify(params, kind, above)
+    let (key, der) = new_key(kind)?;
+    let key = Key::new(key);
+    let chain = match above {
+        Some(above) => above.certify(params, &key.subject)?,
+        None => {
+            identify(&mut params, &key.subject);
+            vec![read(params.self_signed(&key))?]
+        }
+    };
+    Ok(Issued {
+        chain,
+        key: Some(der),
+    })
 }
 
 /// Returns the extended key usages. "CAs SHOULD NOT include the ExtendedKeyUsage extension in
@@ -186,36 +253,18 @@ fn date(time: UnixTime) -> time::OffsetDateTime {
     rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(time.0)
 }
 
-/// Creates a key and a certificate for it: self-signed without a CA above.
-fn certify(
-    mut params: CertificateParams,
-    kind: KeyKind,
-    above: Option<&Authority>,
-) -> Result<Issued, Failure> {
-    let (key, der) = new_key(kind)?;
-    let key = Key::new(key);
-    // The serial number is a hash of the new key, so it is as unique and as unpredictable as the
-    // key (RFC 5280 sections 4.1.2.2 and 4.2.1.2). The first bit is clear, as in any positive
-    // number.
-    params.key_identifier_method = key.identifier();
-    let mut number = sha1(&[&key.public.octets]);
+/// Adds the identifier of the key, and a serial number that is unique and unpredictable, also for
+/// another certificate of the same key (RFC 5280 section 4.1.2.2). The first bit of the number is
+/// clear, as in any positive number.
+fn identify(params: &mut CertificateParams, subject: &Subject) {
+    let mut number = sha1(&[&subject.0.octets, &os::entropy::seed()]);
     number[0] = number[0] & 0x7f | 0x40;
     params.serial_number = Some(SerialNumber::from_slice(&number));
-    let made = match above {
-        None => params.self_signed(&key),
-        Some(above) => {
-            params.not_after = params.not_after.min(date(above.chain[0].not_after));
-            params.signed_by(&key, &above.issuer()?)
-        }
-    };
-    let made = Certificate::from_der(made.map_err(unfit)?.der());
-    let made = made.map_err(unfit)?;
-    let chain = above.map_or(&[][..], |above| &above.chain);
-    let middle = chain.iter().filter(|ca| ca.subject != ca.issuer);
-    Ok(Issued {
-        chain: std::iter::once(&made).chain(middle).cloned().collect(),
-        key: der,
-    })
+    params.key_identifier_method = subject.identifier();
+}
+
+fn read(made: Result<rcgen::Certificate, rcgen::Error>) -> Result<Certificate, Failure> {
+    Certificate::from_der(made.map_err(unfit)?.der()).map_err(unfit)
 }
 
 fn unfit(error: impl std::fmt::Display) -> Failure {

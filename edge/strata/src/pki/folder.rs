@@ -1,9 +1,8 @@
-//! Files of a CA, of the certificates that it issued, and of keys without a certificate.
+//! Files that are read, and those of a CA that change.
 
-use super::authority::Issued;
 use config::PrivateKey;
 use control::Failure;
-use crypto::{Certificate, RevocationList};
+use crypto::{BadRequest, Certificate, CertificateRequest, RevocationList};
 use pem::Pem;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -37,6 +36,26 @@ pub(super) fn key(file: &Path) -> Result<PrivateKey, Failure> {
             "name a file made by `strata pki`",
         )
     })
+}
+
+/// Reads the certificate signing request of a PEM file, and verifies its signature.
+pub(super) fn request(file: &Path) -> Result<CertificateRequest, Failure> {
+    let text = fs::read(file).map_err(|error| unreadable(file, &error))?;
+    CertificateRequest::from_pem(&text).map_err(|error| {
+        let fix = match error {
+            BadRequest::Unreadable => "name a PEM file with `-----BEGIN CERTIFICATE REQUEST-----`",
+            BadRequest::UnknownKey => "make the request for a key of another kind",
+            BadRequest::Forged => "get the request again from its sender, and compare it",
+        };
+        Failure::new(format!("{}: {error}", file.display()), fix)
+    })
+}
+
+/// Returns true if a PEM file has a certificate signing request, good or not.
+pub(super) fn is_request(file: &Path) -> bool {
+    const MARK: &[u8] = b"-----BEGIN CERTIFICATE REQUEST-----";
+    let text = fs::read(file).unwrap_or_default();
+    text.windows(MARK.len()).any(|window| window == MARK)
 }
 
 /// Reads the revocation lists of a PEM file, at least one.
@@ -97,30 +116,8 @@ pub(super) fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, Fail
     Ok(paths.filter(has).collect())
 }
 
-/// Writes `NAME.key`, readable by its owner only, then `NAME.pem`. Replaces files only with
-/// `force`.
-pub(super) fn save(
-    issued: &Issued,
-    folder: &Path,
-    name: &str,
-    force: bool,
-) -> Result<Vec<PathBuf>, Failure> {
-    let chain: String = issued.chain.iter().map(encoded).collect();
-    save_pair(&issued.key, &chain, "pem", folder, name, force)
-}
-
-/// Writes `NAME.key` and `NAME.pub` in the same way.
-pub(super) fn save_key(
-    key: &PrivateKey,
-    der: &[u8],
-    folder: &Path,
-    name: &str,
-    force: bool,
-) -> Result<Vec<PathBuf>, Failure> {
-    save_pair(der, &public(key), "pub", folder, name, force)
-}
-
-fn encoded(certificate: &Certificate) -> String {
+/// Returns a certificate in PEM.
+pub(super) fn encoded(certificate: &Certificate) -> String {
     pem::encode(&Pem::new("CERTIFICATE", certificate.der.as_slice()))
 }
 
@@ -129,58 +126,22 @@ pub(super) fn public(key: &PrivateKey) -> String {
     pem::encode(&Pem::new("PUBLIC KEY", key.raw().der()))
 }
 
-/// Returns the files of a key and what belongs to it, or a failure if one exists, unless `force`
-/// replaces it.
-pub(super) fn pair(
-    folder: &Path,
-    name: &str,
-    extension: &str,
-    force: bool,
-) -> Result<[PathBuf; 2], Failure> {
-    let files = ["key", extension].map(|extension| folder.join(format!("{name}.{extension}")));
-    match files.iter().find(|file| !force && file.exists()) {
-        Some(there) => Err(Failure::new(
-            format!("{} already exists", there.display()),
-            "choose another folder with `--out`, or replace both files with `--force`",
-        )),
-        None => Ok(files),
-    }
-}
-
-fn save_pair(
-    key: &[u8],
-    text: &str,
-    extension: &str,
-    folder: &Path,
-    name: &str,
-    force: bool,
-) -> Result<Vec<PathBuf>, Failure> {
-    let key = Zeroizing::new(pem::encode(&Pem::new("PRIVATE KEY", key)));
-    let [first, second] = pair(folder, name, extension, force)?;
-    let files = [(first, key.as_str(), 0o600), (second, text, 0o644)];
-    fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
-    for (file, text, mode) in &files {
-        write(file, text, *mode).map_err(|error| unwritable(file, &error))?;
-    }
-    Ok(files.into_iter().map(|(file, ..)| file).collect())
-}
-
 /// Replaces a file by a rename, so that readers find either the old content or the new one.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
     let new = file.with_extension("new");
-    write(&new, text, 0o644)?;
+    write(&new, text.as_bytes(), 0o644)?;
     fs::rename(&new, file)
 }
 
 /// Writes a file to the disk. Removes an old file first, because it would keep its mode.
-fn write(file: &Path, text: &str, mode: u32) -> io::Result<()> {
+pub(super) fn write(file: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     match fs::remove_file(file) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create_new(true).mode(mode).open(file)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(content)?;
     file.sync_all()
 }
 
@@ -195,12 +156,5 @@ fn not_owned(file: &Path, error: &io::Error) -> Failure {
     Failure::new(
         format!("cannot write {}: {error}", file.display()),
         "run as the user that owns the folder of the CA",
-    )
-}
-
-fn unwritable(file: &Path, error: &io::Error) -> Failure {
-    Failure::new(
-        format!("cannot write {}: {error}", file.display()),
-        "choose a folder that you may write to with `--out`",
     )
 }

@@ -4,10 +4,10 @@
 //! never changes. An interrupted run therefore leaves no certificate without a record, and
 //! runs at the same time write different files. Revocations are in the CA's list alone.
 
-use super::folder;
+use super::{folder, names};
 use crate::text::hex;
 use control::Failure;
-use crypto::{Certificate, Name, RevocationList, UnixTime};
+use crypto::{Certificate, RevocationList, UnixTime};
 use model::Identity;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -142,9 +142,7 @@ pub(super) fn find(
 /// Returns the identity for which a certificate was issued: its first name, or the subject of a CA.
 fn id(certificate: &Certificate) -> Identity {
     match certificate.names.first() {
-        Some(Name::Dns(name)) => Identity::Fqdn(name.clone()),
-        Some(Name::Email(address)) => Identity::Email(address.clone()),
-        Some(Name::Address(address)) => Identity::Address(*address),
+        Some(name) => names::identity(name),
         None => {
             let subject = certificate.subject.as_str();
             let name = subject.strip_prefix("CN=").unwrap_or(subject);

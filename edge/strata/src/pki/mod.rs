@@ -1,5 +1,5 @@
-//! `strata pki`: runs a small CA in a folder, creates keys, and shows certificates and revocation
-//! lists.
+//! `strata pki`: runs a small CA in a folder, creates keys and requests, and shows certificates and
+//! revocation lists.
 
 mod args;
 mod authority;
@@ -7,16 +7,19 @@ mod folder;
 mod inventory;
 mod key;
 mod names;
+mod place;
 mod report;
+mod request;
 mod revocation;
 
 pub use args::Pki;
-use args::{Host, Made};
-use authority::{Authority, Issued};
+use args::{Files, Issue, Made};
+use authority::{Authority, Host, HostKey, Issued};
 use control::Failure;
 use crypto::KeyKind;
 use inventory::Inventory;
 use model::Identity;
+use place::{File, Place};
 use report::Report;
 use std::path::Path;
 use terminal::{Exit, Output};
@@ -30,13 +33,8 @@ pub fn run(pki: &Pki, output: &Output) -> Exit {
             made,
             days,
         } => root_or_middle(name, by.as_deref(), made, *days),
-        Pki::Issue {
-            ca,
-            id,
-            host,
-            made,
-            days,
-        } => issue(ca, id, host, made, *days),
+        Pki::Issue(order) => issue(order),
+        Pki::Request { id, also, made } => request(id, also, made),
         Pki::Revoke { ca, which, days } => revoke(ca, which, *days),
         Pki::List { ca } => Inventory::read(ca, config::today()).map(|inventory| Report {
             inventory: Some(inventory),
@@ -62,32 +60,59 @@ fn root_or_middle(
     made: &Made,
     days: u64,
 ) -> Result<Report, Failure> {
+    let place = place(&made.files, "ca");
+    place.check(&["key", "pem"])?;
     let above = by.map(Authority::open).transpose()?;
-    folder::pair(&made.out, "ca", "pem", made.force)?;
     let issued = authority::new_authority(name, above.as_ref(), kind(made), days)?;
     if let Some(by) = by {
         inventory::record(by, &issued.chain[0])?;
     }
-    save(issued, "ca", made)
+    save(issued, &place)
 }
 
-fn issue(ca: &Path, id: &Identity, host: &Host, made: &Made, days: u64) -> Result<Report, Failure> {
-    let host = authority::Host {
-        names: names::of_host(id, &host.also)?,
-        is_gateway: host.server,
-        kind: kind(made),
+fn issue(order: &Issue) -> Result<Report, Failure> {
+    let request = order.request.as_deref().map(request::open).transpose()?;
+    let (key, requested) = match request {
+        Some((key, names)) => (key, names),
+        None => (HostKey::New(kind(&order.made)), Vec::new()),
     };
-    if host.is_gateway && !host.names.iter().any(names::is_reachable) {
-        return Err(Failure::new(
-            format!("clients cannot connect to `{id}`: it is a mail address"),
-            "add the name or address that they connect to, as in `--also gw.example.net`",
-        ));
-    }
+    let names = match (&order.id, &requested[..]) {
+        (Some(id), _) => names::of_host(id, &order.also)?,
+        (None, [id, also @ ..]) => names::of_host(id, also)?,
+        (None, []) => {
+            return Err(Failure::new(
+                "the request has no domain name, mail address or IP address",
+                "write the name that the certificate is for, as in `--id alice@example.net`",
+            ));
+        }
+    };
+    let host = Host {
+        names,
+        is_gateway: order.server,
+        key,
+    };
+    host.check()?;
+    let name = host.names[0].to_string();
+    let place = place(&order.made.files, &name);
+    place.check(match host.key {
+        HostKey::New(_) => &["key", "pem"],
+        HostKey::Requested(_) => &["pem"],
+    })?;
+    let issued = Authority::open(&order.ca)?.issue(&host, order.days)?;
+    inventory::record(&order.ca, &issued.chain[0])?;
+    save(issued, &place)
+}
+
+fn request(id: &Identity, also: &[Identity], made: &Made) -> Result<Report, Failure> {
+    let names = names::of_host(id, also)?;
     let name = id.to_string();
-    folder::pair(&made.out, &name, "pem", made.force)?;
-    let issued = Authority::open(ca)?.issue(&host, days)?;
-    inventory::record(ca, &issued.chain[0])?;
-    save(issued, &name, made)
+    let new = request::new(&names, kind(made))?;
+    let files = [File::key(&new.key), File::public("csr", &new.pem)];
+    Ok(Report {
+        files: place(&made.files, &name).save(&files)?,
+        requests: vec![new.content],
+        ..Report::default()
+    })
 }
 
 fn revoke(ca: &Path, which: &[String], days: u64) -> Result<Report, Failure> {
@@ -108,21 +133,28 @@ fn lone_key(name: &str, made: &Made) -> Result<Report, Failure> {
         ));
     }
     let (key, der) = key::new_key(kind(made))?;
-    let files = folder::save_key(&key, &der, &made.out, name, made.force)?;
+    let public = folder::public(&key);
+    let files = [File::key(&der), File::public("pub", &public)];
     Ok(Report {
-        files,
+        files: place(&made.files, name).save(&files)?,
         keys: vec![key.raw().clone()],
         ..Report::default()
     })
 }
 
 fn show(file: &Path) -> Result<Report, Failure> {
-    let certificates = folder::certificates(file);
-    match (certificates, folder::lists(file)) {
-        (Err(failure), Err(_)) => Err(failure),
-        (certificates, lists) => Ok(Report {
+    let (certificates, lists) = (folder::certificates(file), folder::lists(file));
+    let request = match folder::is_request(file) {
+        true => Some(folder::request(file)?),
+        false => None,
+    };
+    let is_empty = lists.is_err() && request.is_none();
+    match certificates {
+        Err(failure) if is_empty => Err(failure),
+        certificates => Ok(Report {
             certificates: certificates.unwrap_or_default(),
             lists: lists.unwrap_or_default(),
+            requests: request.into_iter().collect(),
             ..Report::default()
         }),
     }
@@ -132,12 +164,26 @@ fn is_file_name(name: &str) -> bool {
     !name.is_empty() && !name.contains('/') && name.is_ascii()
 }
 
-fn save(issued: Issued, name: &str, made: &Made) -> Result<Report, Failure> {
+fn save(issued: Issued, place: &Place<'_>) -> Result<Report, Failure> {
+    let chain: String = issued.chain.iter().map(folder::encoded).collect();
+    let key = issued.key.as_ref().map(|der| File::key(der));
+    let files: Vec<_> = key
+        .into_iter()
+        .chain([File::public("pem", &chain)])
+        .collect();
     Ok(Report {
-        files: folder::save(&issued, &made.out, name, made.force)?,
+        files: place.save(&files)?,
         certificates: issued.chain,
         ..Report::default()
     })
+}
+
+fn place<'a>(files: &'a Files, name: &'a str) -> Place<'a> {
+    Place {
+        folder: &files.out,
+        name,
+        force: files.force,
+    }
 }
 
 const fn kind(made: &Made) -> KeyKind {

@@ -1,6 +1,7 @@
 //! Names in certificates: the identities that a certificate may have, and how it encodes them.
 
 use control::Failure;
+use crypto::Name;
 use model::Identity;
 use rcgen::SanType;
 
@@ -44,6 +45,15 @@ pub(super) fn alternatives(
         }
     }
     Ok(all)
+}
+
+/// Returns the identity that a name of a certificate stands for.
+pub(super) fn identity(name: &Name) -> Identity {
+    match name {
+        Name::Dns(name) => Identity::Fqdn(name.clone()),
+        Name::Email(address) => Identity::Email(address.clone()),
+        Name::Address(address) => Identity::Address(*address),
+    }
 }
 
 /// Returns true for a name that clients can connect to.

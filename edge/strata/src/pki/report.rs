@@ -2,7 +2,7 @@
 
 use super::inventory::{Entry, Inventory, State};
 use crate::text::{clean, hex, plural};
-use crypto::{Certificate, Name, RawKey, RevocationList, UnixTime};
+use crypto::{Certificate, CertificateRequest, Name, RawKey, RevocationList, UnixTime};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use terminal::{Exit, Output};
@@ -14,6 +14,7 @@ pub(super) struct Report {
     pub(super) files: Vec<PathBuf>,
     pub(super) certificates: Vec<Certificate>,
     pub(super) lists: Vec<RevocationList>,
+    pub(super) requests: Vec<CertificateRequest>,
     pub(super) keys: Vec<RawKey>,
     pub(super) inventory: Option<Inventory>,
     /// PEM text printed unchanged, to be redirected into a file.
@@ -35,6 +36,7 @@ impl Report {
                     "files": files.collect::<Vec<_>>(),
                     "certificates": values(&self.certificates, certificate_in_json),
                     "lists": values(&self.lists, list_in_json),
+                    "requests": values(&self.requests, request_in_json),
                     "keys": values(&self.keys, key_in_json),
                     "pem": self.pem,
                     "issued": values(entries, entry_in_json),
@@ -49,7 +51,12 @@ impl Report {
             let certificates = self.certificates.iter().map(certificate_in_text);
             let lists = self.lists.iter().map(list_in_text);
             let keys = self.keys.iter().map(|key| format!("key      {key}\n"));
-            let shown: Vec<_> = certificates.chain(lists).chain(keys).collect();
+            let requests = self.requests.iter().map(request_in_text);
+            let shown: Vec<_> = certificates
+                .chain(lists)
+                .chain(requests)
+                .chain(keys)
+                .collect();
             let pem = self.pem.as_deref().unwrap_or_default();
             for warning in warnings {
                 output.complain(&format!("warning: {}\n", clean(warning)));
@@ -67,10 +74,7 @@ fn values<T>(all: &[T], value: impl Fn(&T) -> Value) -> Vec<Value> {
 }
 
 fn certificate_in_text(certificate: &Certificate) -> String {
-    let names = match certificate.names.is_empty() {
-        true => "none".to_owned(),
-        false => names(certificate),
-    };
+    let names = names(&certificate.names);
     let kind = if certificate.is_ca { "CA" } else { "end" };
     let usage = match certificate.is_for_servers {
         true => "usage    serverAuth\n",
@@ -130,7 +134,7 @@ fn columns(entry: &Entry) -> [String; 4] {
     };
     let names = match certificate.names.is_empty() {
         true => certificate.subject.clone(),
-        false => names(certificate),
+        false => names(&certificate.names),
     };
     let validity = format!(
         "{} to {}",
@@ -194,19 +198,39 @@ fn list_in_json(list: &RevocationList) -> Value {
     })
 }
 
+fn request_in_text(request: &CertificateRequest) -> String {
+    format!(
+        "request  {}\nnames    {}\nkey      {}, which has signed the request\n",
+        clean(&request.subject),
+        clean(&names(&request.names)),
+        request.key.kind,
+    )
+}
+
+fn request_in_json(request: &CertificateRequest) -> Value {
+    json!({
+        "subject": request.subject,
+        "names": request.names.iter().map(name).collect::<Vec<_>>(),
+        "key": request.key.kind.to_string(),
+    })
+}
+
 fn key_in_json(key: &RawKey) -> Value {
     json!({ "kind": key.key().kind.to_string(), "shown": key.to_string() })
 }
 
 /// Returns all names once. An address of a gateway is also a domain name.
-fn names(certificate: &Certificate) -> String {
+fn names(all: &[Name]) -> String {
     let mut names: Vec<String> = Vec::new();
-    for name in certificate.names.iter().map(name) {
+    for name in all.iter().map(name) {
         if !names.contains(&name) {
             names.push(name);
         }
     }
-    names.join(", ")
+    match names.is_empty() {
+        true => "none".to_owned(),
+        false => names.join(", "),
+    }
 }
 
 fn name(name: &Name) -> String {
