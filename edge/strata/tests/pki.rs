@@ -480,3 +480,125 @@ fn openssl_takes_a_request_and_the_ca_issues_for_it() {
     let output = folder.refused("pki request --id h1.example.net");
     has(&output, &["h1.example.net.key already exists", "--force"]);
 }
+
+/// Returns what openssl reads from a bundle.
+fn bundle(folder: &Folder, file: &str) -> String {
+    std::fs::write(folder.0.join("password"), PASSWORD).expect("it is ours");
+    let output = folder.run(
+        "openssl",
+        &format!("pkcs12 -in {file} -info -passin file:password -nodes"),
+    );
+    assert!(output.status.success(), "{}", err(&output));
+    String::from_utf8_lossy(&output.stdout).into_owned() + &err(&output)
+}
+
+const PASSWORD: &str = "correct horse battery\n";
+
+// Works: own-ca
+#[test]
+fn openssl_reads_a_bundle_with_the_key_and_all_cas() {
+    let folder = Folder::with_ca();
+    folder.strata("pki ca --name Middle --by ca --out middle");
+    std::fs::write(folder.0.join("password"), PASSWORD).expect("it is ours");
+    for (kind, aes, encryption, mac) in [
+        ("", "", "pbeWithSHA1And3-KeyTripleDES-CBC", "MAC: sha1"),
+        (
+            "--ed25519",
+            "",
+            "pbeWithSHA1And3-KeyTripleDES-CBC",
+            "MAC: sha1",
+        ),
+        (
+            "--p384",
+            "--aes",
+            "PBES2, PBKDF2, AES-256-CBC",
+            "MAC: sha256",
+        ),
+    ] {
+        folder.strata(&format!(
+            "pki issue --ca middle --id alice@example.net {kind} --force"
+        ));
+        let told = folder.strata(&format!(
+            "pki export alice@example.net.pem --ca ca --password-file password --force {aes}"
+        ));
+        has(
+            &told,
+            &["wrote ./alice@example.net.p12", "CN=Middle", "CN=Root"],
+        );
+        assert!(!told.contains("password"), "{told}");
+        let text = bundle(&folder, "alice@example.net.p12");
+        has(&text, &[encryption, mac, "friendlyName: alice@example.net"]);
+        assert_eq!(text.matches("BEGIN CERTIFICATE").count(), 3, "{text}");
+        std::fs::write(folder.0.join("all.pem"), &text).expect("it is ours");
+        let key = folder.openssl("pkey -in all.pem -pubout");
+        assert_eq!(
+            key,
+            folder.openssl("pkey -in alice@example.net.key -pubout")
+        );
+        let first = folder.openssl("x509 -in all.pem");
+        assert_eq!(first, folder.openssl("x509 -in alice@example.net.pem"));
+        let mode = folder.done("stat", "-c %a alice@example.net.p12");
+        assert_eq!(mode.trim(), "600");
+    }
+}
+
+// Works: own-ca
+#[test]
+fn a_bundle_without_a_password_gets_one_that_is_printed_once() {
+    let folder = Folder::with_ca();
+    folder.strata("pki issue --ca ca --id alice@example.net --out made");
+    let words = "pki export made/alice@example.net.pem --ca ca/ca.pem";
+    let told = folder.strata(words);
+    let password = told.lines().find_map(|line| line.strip_prefix("password "));
+    let password = password.expect("it is printed").to_owned();
+    assert!(password.len() >= 20, "{told}");
+    let words_in_json = format!("{words} --force");
+    let json = folder.json(&words_in_json);
+    let other = json["pki"]["password"].as_str().expect("it is printed");
+    assert_ne!(other, password);
+    for (password, is_right) in [(password.as_str(), false), (other, true)] {
+        let words = format!("pkcs12 -in alice@example.net.p12 -noout -passin pass:{password}");
+        assert_eq!(folder.run("openssl", &words).status.success(), is_right);
+    }
+}
+
+// Refuses: own-ca
+#[test]
+fn a_bundle_that_no_phone_could_use_is_refused() {
+    let folder = Folder::with_ca();
+    folder.strata("pki ca --name Middle --by ca --out middle");
+    folder.strata("pki ca --name Other --out other");
+    folder.strata("pki issue --ca middle --id alice@example.net");
+    folder.strata("pki issue --ca middle --id bob@example.net");
+    std::fs::write(folder.0.join("short"), "short\n").expect("it is ours");
+    std::fs::write(folder.0.join("wide"), "p\u{e4}sswort\u{e4}\n").expect("it is ours");
+    let export = "pki export alice@example.net.pem";
+    for (words, says) in [
+        ("--ca other", "does not chain to any CA"),
+        (
+            "--ca middle",
+            "`CN=Middle` in middle/ca.pem is not a root CA",
+        ),
+        (
+            "--ca ca --key bob@example.net.key",
+            "is not for the key in bob@example.net.key",
+        ),
+        ("--ca ca --key none.key", "cannot read none.key"),
+        (
+            "--ca ca --password-file short",
+            "not a password of at least 8",
+        ),
+        (
+            "--ca ca --password-file wide",
+            "not a password of at least 8",
+        ),
+    ] {
+        has(&folder.refused(&format!("{export} {words}")), &[says]);
+    }
+    assert!(!folder.exists("alice@example.net.p12"));
+    folder.strata(&format!("{export} --ca ca"));
+    has(
+        &folder.refused(&format!("{export} --ca ca")),
+        &["already exists", "--force"],
+    );
+}

@@ -35,6 +35,8 @@ pub enum Pki {
         #[command(flatten)]
         made: Made,
     },
+    /// Export a certificate with its key and CA for a phone or Windows: `NAME.p12` (PKCS #12)
+    Export(Export),
     /// Revoke certificates of a CA: adds them to its `ca.crl`, which peers name in `crl`
     Revoke {
         /// Folder of the CA
@@ -137,6 +139,28 @@ pub struct Files {
     /// Replace existing files
     #[arg(long)]
     pub force: bool,
+}
+
+/// Options of `strata pki export`.
+#[derive(Debug, Group)]
+pub struct Export {
+    /// File of the certificate, followed by the intermediate ones
+    pub cert: PathBuf,
+    /// File of its private key; if omitted, NAME.key beside NAME.pem
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// File of the root CA, as in `ca` of [node], or folder of the CA
+    #[arg(long, value_name = "FILE|DIR")]
+    pub ca: PathBuf,
+    /// File with the password in its first line; if omitted, a new one is printed
+    #[arg(long, value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
+    /// Encrypt with AES-256 instead of Triple DES; older versions of macOS, iOS and Android cannot
+    /// read that
+    #[arg(long)]
+    pub aes: bool,
+    #[command(flatten)]
+    pub files: Files,
 }
 
 /// At most a hundred years: not every reader can represent later dates.

@@ -38,6 +38,27 @@ pub(super) fn key(file: &Path) -> Result<PrivateKey, Failure> {
     })
 }
 
+/// Returns the PKCS #8 in DER of the private key of a PEM file.
+pub(super) fn key_der(file: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let sections = pem::parse_many(text(file)?.as_bytes()).unwrap_or_default();
+    let mut keys = sections
+        .into_iter()
+        .filter(|one| one.tag() == "PRIVATE KEY");
+    let der = keys.next().map(|one| Zeroizing::new(one.into_contents()));
+    der.ok_or_else(|| {
+        Failure::new(
+            format!("the private key in {} is not in PKCS #8", file.display()),
+            "convert it with `openssl pkcs8 -topk8 -nocrypt`",
+        )
+    })
+}
+
+/// Reads a file of text.
+pub(super) fn text(file: &Path) -> Result<Zeroizing<String>, Failure> {
+    let text = fs::read_to_string(file).map(Zeroizing::new);
+    text.map_err(|error| unreadable(file, &error))
+}
+
 /// Reads the certificate signing request of a PEM file, and verifies its signature.
 pub(super) fn request(file: &Path) -> Result<CertificateRequest, Failure> {
     let text = fs::read(file).map_err(|error| unreadable(file, &error))?;

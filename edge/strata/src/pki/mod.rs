@@ -3,6 +3,7 @@
 
 mod args;
 mod authority;
+mod bundle;
 mod folder;
 mod inventory;
 mod key;
@@ -13,7 +14,7 @@ mod request;
 mod revocation;
 
 pub use args::Pki;
-use args::{Files, Issue, Made};
+use args::{Export, Files, Issue, Made};
 use authority::{Authority, Host, HostKey, Issued};
 use control::Failure;
 use crypto::KeyKind;
@@ -21,6 +22,7 @@ use inventory::Inventory;
 use model::Identity;
 use place::{File, Place};
 use report::Report;
+use std::ffi::OsStr;
 use std::path::Path;
 use terminal::{Exit, Output};
 
@@ -35,6 +37,7 @@ pub fn run(pki: &Pki, output: &Output) -> Exit {
         } => root_or_middle(name, by.as_deref(), made, *days),
         Pki::Issue(order) => issue(order),
         Pki::Request { id, also, made } => request(id, also, made),
+        Pki::Export(order) => export(order),
         Pki::Revoke { ca, which, days } => revoke(ca, which, *days),
         Pki::List { ca } => Inventory::read(ca, config::today()).map(|inventory| Report {
             inventory: Some(inventory),
@@ -111,6 +114,19 @@ fn request(id: &Identity, also: &[Identity], made: &Made) -> Result<Report, Fail
     Ok(Report {
         files: place(&made.files, &name).save(&files)?,
         requests: vec![new.content],
+        ..Report::default()
+    })
+}
+
+fn export(order: &Export) -> Result<Report, Failure> {
+    let stem = order.cert.file_stem().and_then(OsStr::to_str);
+    let place = place(&order.files, stem.unwrap_or("certificate"));
+    place.check(&["p12"])?;
+    let bundle = bundle::new(order)?;
+    Ok(Report {
+        files: place.save(&[File::secret("p12", &bundle.der)])?,
+        certificates: bundle.chain,
+        password: bundle.password,
         ..Report::default()
     })
 }

@@ -23,7 +23,7 @@ pub(super) struct File<'a> {
 }
 
 impl<'a> File<'a> {
-    /// A file that everybody may read.
+    /// A file that all users may read.
     pub(super) fn public(extension: &'a str, text: &str) -> Self {
         let content = Zeroizing::new(text.as_bytes().to_vec());
         Self {

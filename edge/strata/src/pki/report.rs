@@ -6,6 +6,7 @@ use crypto::{Certificate, CertificateRequest, Name, RawKey, RevocationList, Unix
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use terminal::{Exit, Output};
+use zeroize::Zeroizing;
 
 /// Result of a subcommand.
 #[derive(Default)]
@@ -17,6 +18,8 @@ pub(super) struct Report {
     pub(super) requests: Vec<CertificateRequest>,
     pub(super) keys: Vec<RawKey>,
     pub(super) inventory: Option<Inventory>,
+    /// A new password, which is printed once and kept nowhere.
+    pub(super) password: Option<Zeroizing<String>>,
     /// PEM text printed unchanged, to be redirected into a file.
     pub(super) pem: Option<String>,
 }
@@ -38,6 +41,7 @@ impl Report {
                     "lists": values(&self.lists, list_in_json),
                     "requests": values(&self.requests, request_in_json),
                     "keys": values(&self.keys, key_in_json),
+                    "password": self.password.as_deref(),
                     "pem": self.pem,
                     "issued": values(entries, entry_in_json),
                     "warnings": warnings,
@@ -48,6 +52,11 @@ impl Report {
             let written: String = files
                 .map(|file| format!("wrote {}\n", clean(&file)))
                 .collect();
+            let password = self.password.as_ref().map(|password| {
+                let password = password.as_str();
+                format!("password {password}\n")
+            });
+            let written = written + &password.unwrap_or_default();
             let certificates = self.certificates.iter().map(certificate_in_text);
             let lists = self.lists.iter().map(list_in_text);
             let keys = self.keys.iter().map(|key| format!("key      {key}\n"));

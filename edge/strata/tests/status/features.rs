@@ -146,7 +146,14 @@ pub const FEATURES: &[Feature] = &[
         id: "own-ca",
         name: "A CA of one's own",
         keys: &[],
-        verbs: &["pki ca", "pki issue", "pki list", "pki request", "pki show"],
+        verbs: &[
+            "pki ca",
+            "pki issue",
+            "pki list",
+            "pki request",
+            "pki export",
+            "pki show",
+        ],
         not_needed: &[],
     },
     Feature {
