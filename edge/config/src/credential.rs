@@ -79,7 +79,7 @@ pub(crate) fn authorities(value: &Value<'_>) -> Option<Vec<Certificate>> {
     }
 }
 
-/// Returns today's warnings about the expiry of these certificates and revocation lists.
+/// Returns today's warnings about the validity of these certificates and revocation lists.
 pub fn expiry<'c>(
     certificates: impl IntoIterator<Item = &'c Certificate>,
     lists: &[RevocationList],
@@ -87,7 +87,9 @@ pub fn expiry<'c>(
 ) -> Vec<Warning> {
     let warn = |certificate: &Certificate| {
         let (subject, end) = (certificate.subject.clone(), certificate.not_after);
+        let start = certificate.not_before;
         match end.days_after(today) {
+            _ if start > today => Some(Warning::NotYetValid { subject, start }),
             _ if end < today => Some(Warning::Expired { subject, end }),
             days if days < NOTICE => Some(Warning::Expires { subject, end, days }),
             _ => None,

@@ -37,6 +37,16 @@ pub enum Warning {
         /// Whole days until the end.
         days: u64,
     },
+    /// A certificate of ours, or of a CA, is not valid yet.
+    #[error(
+        "the certificate of `{subject}` is valid only from {start}, and peers refuse it until then: compare the clock of this machine with `date --utc`, and correct it if it is behind"
+    )]
+    NotYetValid {
+        /// The subject of the certificate.
+        subject: String,
+        /// The start of its validity.
+        start: UnixTime,
+    },
     /// The revocation list is past its next update, and the newer list is not loaded.
     #[error(
         "the revocation list of `{issuer}` EXPIRED on {end}: later revocations are unknown, and with `revocation = \"strict\"` its certificates are refused; get the newest list and run `strata reload`"

@@ -60,6 +60,11 @@ pub fn plural(number: u64, thing: &str) -> String {
     format!("{} {thing}{s}", count(number))
 }
 
+/// Formats octets as hexadecimal digits.
+pub fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -38,6 +38,8 @@ pub struct Certificate {
     pub is_ca: bool,
     /// True if the key may sign an exchange (RFC 4945 section 5.1.3.2).
     pub may_sign: bool,
+    /// True if the extended key usage has serverAuth, which other clients require of a gateway.
+    pub is_for_servers: bool,
 }
 
 /// A name that a certificate vouches for.
@@ -64,6 +66,8 @@ impl Certificate {
         let alternative = parsed.subject_alternative_name();
         let alternative = alternative.map_err(|_| NoCertificate)?;
         let names = alternative.map_or(&[][..], |names| &names.value.general_names);
+        // An unreadable usage is refused by webpki when the certificate is verified.
+        let purposes = parsed.extended_key_usage().ok().flatten();
         let validity = parsed.validity();
         rest.is_empty().then_some(()).ok_or(NoCertificate)?;
         Ok(Self {
@@ -82,6 +86,7 @@ impl Certificate {
             may_sign: usage.is_none_or(|usage| {
                 usage.value.digital_signature() || usage.value.non_repudiation()
             }),
+            is_for_servers: purposes.is_some_and(|purposes| purposes.value.server_auth),
         })
     }
 
@@ -121,7 +126,8 @@ fn shown(text: &str) -> String {
     visible.collect()
 }
 
-fn name(name: &GeneralName<'_>) -> Option<Name> {
+/// Returns a name, if it is of a kind that an IKE identity can have.
+pub(crate) fn name(name: &GeneralName<'_>) -> Option<Name> {
     match name {
         GeneralName::DNSName(text) => Some(Name::Dns((*text).to_owned())),
         GeneralName::RFC822Name(text) => Some(Name::Email((*text).to_owned())),

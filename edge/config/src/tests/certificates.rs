@@ -108,6 +108,24 @@ fn the_end_of_a_certificate_is_told_two_weeks_before() {
     assert!(matches!(past[0], Warning::Expired { .. }));
 }
 
+/// Peers refuse such a certificate, which is the first that a host with a slow clock notices.
+#[test]
+fn a_certificate_of_the_future_is_told_from_one_that_has_ended() {
+    let config = folder().load(&text(GOOD)).unwrap();
+    let start = config.certificates().next().unwrap().not_before;
+    let at = |today| expiry(config.certificates().take(1), &[], UnixTime(today));
+    assert_eq!(at(start.0), []);
+    let [told @ Warning::NotYetValid { subject, .. }] = &at(start.0 - 1)[..] else {
+        panic!("one: {:?}", at(start.0 - 1));
+    };
+    assert_eq!(subject, "CN=gateway");
+    let text = told.to_string();
+    for words in [&format!("valid only from {start}"), "`date --utc`", "clock"] {
+        assert!(text.contains(words), "{text}");
+    }
+    assert!(!text.contains("EXPIRED"), "{text}");
+}
+
 /// Returns a revocation list that openssl made for the tests of `ike`.
 pub(super) fn list(name: &str) -> Vec<u8> {
     let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pure/ike/src/tests/revocation");

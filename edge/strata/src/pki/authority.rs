@@ -1,15 +1,15 @@
-//! Issues certificates. rcgen encodes them; keys and signatures use the daemon's code.
+//! Issues certificates and revocation lists, which rcgen encodes.
 
-use super::folder;
-use config::PrivateKey;
+use super::key::{Key, Subject, new_key};
+use super::{folder, names};
 use control::Failure;
 use crypto::{
     Certificate, KeyKind, PublicKey, RevocationList, Revoked, TrustStore, UnixTime, sha1,
 };
 use model::Identity;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, IsCa, Issuer,
-    KeyIdMethod, KeyUsagePurpose, RevokedCertParams, SanType, SerialNumber,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyUsagePurpose, RevokedCertParams, SerialNumber,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -25,12 +25,54 @@ pub(super) struct Authority {
     key: Key,
 }
 
+/// Content of a host's certificate.
+pub(super) struct Host {
+    /// Names of the host, at least one. The first one is its `id`.
+    pub(super) names: Vec<Identity>,
+    /// True for a gateway of clients that require the key usage serverAuth.
+    pub(super) is_gateway: bool,
+    pub(super) key: HostKey,
+}
+
+/// Key of a host's certificate.
+pub(super) enum HostKey {
+    /// A new key of this kind.
+    New(KeyKind),
+    /// The key of a request.
+    Requested(PublicKey),
+}
+
 /// A new certificate with its key.
 pub(super) struct Issued {
     /// The certificate, then the intermediate certificates up to the root, without the root.
     pub(super) chain: Vec<Certificate>,
-    /// The private key, as PKCS #8 in DER.
-    pub(super) key: Zeroizing<Vec<u8>>,
+    /// The new private key, as PKCS #8 in DER.
+    pub(super) key: Option<Zeroizing<Vec<u8>>>,
+}
+
+impl Host {
+    /// Refuses the certificate of a gateway that its clients would refuse.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        if !self.is_gateway {
+            return Ok(());
+        }
+        if !self.names.iter().any(names::is_reachable) {
+            return Err(Failure::new(
+                format!(
+                    "clients cannot connect to `{}`: it is a mail address",
+                    self.names[0]
+                ),
+                "add the name or address that they connect to, as in `--also gw.example.net`",
+            ));
+        }
+        match &self.key {
+            HostKey::Requested(key) if key.kind == KeyKind::Ed25519 => Err(Failure::new(
+                "the request has an Ed25519 key, which the clients that need `--server` refuse",
+                "get a request for an ECDSA or RSA key, or omit `--server`",
+            )),
+            HostKey::New(_) | HostKey::Requested(_) => Ok(()),
+        }
+    }
 }
 
 impl Authority {
@@ -38,7 +80,7 @@ impl Authority {
     pub(super) fn open(folder: &Path) -> Result<Self, Failure> {
         let chain = folder::certificates(&folder.join("ca.pem"))?;
         let key = Key::new(folder::key(&folder.join("ca.key"))?);
-        if chain[0].key.as_ref() != Some(&key.public) || !chain[0].is_ca {
+        if chain[0].key.as_ref() != Some(&key.subject.0) || !chain[0].is_ca {
             return Err(Failure::new(
                 format!(
                     "ca.pem in {} does not begin with the CA of ca.key",
@@ -47,7 +89,7 @@ impl Authority {
                 "name a folder made by `strata pki ca`",
             ));
         }
-        if key.public.kind == KeyKind::Rsa {
+        if key.subject.0.kind == KeyKind::Rsa {
             return Err(Failure::new(
                 "the CA has an RSA key, and Strata does not sign with RSA",
                 "use a CA made by `strata pki ca`, or issue with the tool that made this one",
@@ -66,26 +108,41 @@ impl Authority {
         Ok(Self { chain, key })
     }
 
-    /// Issues a certificate for an identity. "CAs SHOULD NOT include the ExtendedKeyUsage extension
-    /// in certificates for use with IKE" (RFC 4945 section 5.1.3.12).
-    pub(super) fn issue(&self, id: &Identity, kind: KeyKind, days: u64) -> Result<Issued, Failure> {
-        let text = id.to_string();
-        let mut params = params(&text, days);
+    /// Issues a certificate for a host.
+    pub(super) fn issue(&self, host: &Host, days: u64) -> Result<Issued, Failure> {
+        let mut params = params(&host.names[0].to_string(), days);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = purposes(host.is_gateway);
         params.is_ca = IsCa::ExplicitNoCa;
-        params.subject_alt_names = vec![match id {
-            Identity::Address(address) => SanType::IpAddress(*address),
-            Identity::Email(_) => SanType::Rfc822Name(text.try_into().map_err(unfit)?),
-            Identity::Fqdn(_) | Identity::Opaque { .. } => {
-                SanType::DnsName(text.try_into().map_err(unfit)?)
+        params.subject_alt_names =
+            names::alternatives(&host.names, host.is_gateway).map_err(unfit)?;
+        let (public, key) = match &host.key {
+            HostKey::New(kind) => {
+                let (key, der) = new_key(*kind)?;
+                (key.public().clone(), Some(der))
             }
-        }];
-        let issued = certify(params, kind, Some(self))?;
+            HostKey::Requested(public) => (public.clone(), None),
+        };
+        let chain = self.certify(params, &Subject(public))?;
         // Verifies the certificate as peers will, before it is handed out.
-        let chain: Vec<_> = issued.chain.iter().map(|one| one.der.clone()).collect();
+        let ders: Vec<_> = chain.iter().map(|one| one.der.clone()).collect();
         let trust = TrustStore::new(vec![self.chain[0].clone()]);
-        trust.verify(&chain, config::today()).map_err(unfit)?;
-        Ok(issued)
+        trust.verify(&ders, config::today()).map_err(unfit)?;
+        Ok(Issued { chain, key })
+    }
+
+    /// Issues a certificate for a key. Returns it with the intermediate certificates up to the
+    /// root.
+    fn certify(
+        &self,
+        mut params: CertificateParams,
+        subject: &Subject,
+    ) -> Result<Vec<Certificate>, Failure> {
+        identify(&mut params, subject);
+        params.not_after = params.not_after.min(date(self.chain[0].not_after));
+        let made = read(params.signed_by(subject, &self.issuer()?))?;
+        let middle = self.chain.iter().filter(|ca| ca.subject != ca.issuer);
+        Ok(std::iter::once(&made).chain(middle).cloned().collect())
     }
 
     /// Returns the subject of the CA's certificate.
@@ -113,7 +170,7 @@ impl Authority {
             crl_number: SerialNumber::from(number),
             issuing_distribution_point: None,
             revoked_certs: revoked.collect(),
-            key_identifier_method: self.key.identifier(),
+            key_identifier_method: self.key.subject.identifier(),
         };
         let made = params.signed_by(&self.issuer()?).map_err(unfit)?;
         RevocationList::from_der(made.der()).map_err(unfit)
@@ -132,7 +189,7 @@ impl Authority {
         params.distinguished_name = rcgen::DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, name);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        params.key_identifier_method = self.key.identifier();
+        params.key_identifier_method = self.key.subject.identifier();
         Ok(Issuer::new(params, &self.key))
     }
 }
@@ -147,7 +204,36 @@ pub(super) fn new_authority(
     let mut params = params(name, days);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    certify(params, kind, above)
+    let (key, der) = new_key(kind)?;
+    let key = Key::new(key);
+    let chain = match above {
+        Some(above) => above.certify(params, &key.subject)?,
+        None => {
+            identify(&mut params, &key.subject);
+            vec![read(params.self_signed(&key))?]
+        }
+    };
+    Ok(Issued {
+        chain,
+        key: Some(der),
+    })
+}
+
+/// Returns the extended key usages. "CAs SHOULD NOT include the ExtendedKeyUsage extension in
+/// certificates for use with IKE" (RFC 4945 section 5.1.3.12), but clients of Windows and Apple
+/// require serverAuth of a gateway. Other peers, which follow the RFC, then need ipsecIKE.
+fn purposes(is_gateway: bool) -> Vec<ExtendedKeyUsagePurpose> {
+    const IPSEC_IKE: [u64; 9] = [1, 3, 6, 1, 5, 5, 7, 3, 17];
+    // iKEIntermediate, which old versions of macOS require.
+    const INTERMEDIATE: [u64; 9] = [1, 3, 6, 1, 5, 5, 8, 2, 2];
+    match is_gateway {
+        true => vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::Other(IPSEC_IKE.to_vec()),
+            ExtendedKeyUsagePurpose::Other(INTERMEDIATE.to_vec()),
+        ],
+        false => Vec::new(),
+    }
 }
 
 /// Returns the common parameters. Validity starts an hour ago, because other clocks may be behind.
@@ -167,46 +253,18 @@ fn date(time: UnixTime) -> time::OffsetDateTime {
     rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(time.0)
 }
 
-/// Creates a key and a certificate for it: self-signed without a CA above.
-fn certify(
-    mut params: CertificateParams,
-    kind: KeyKind,
-    above: Option<&Authority>,
-) -> Result<Issued, Failure> {
-    let (key, der) = new_key(kind)?;
-    let key = Key::new(key);
-    // The serial number is a hash of the new key, so it is as unique and as unpredictable as the
-    // key (RFC 5280 sections 4.1.2.2 and 4.2.1.2). The first bit is clear, as in any positive
-    // number.
-    params.key_identifier_method = key.identifier();
-    let mut number = sha1(&[&key.public.octets]);
+/// Adds the identifier of the key, and a serial number that is unique and unpredictable, also for
+/// another certificate of the same key (RFC 5280 section 4.1.2.2). The first bit of the number is
+/// clear, as in any positive number.
+fn identify(params: &mut CertificateParams, subject: &Subject) {
+    let mut number = sha1(&[&subject.0.octets, &os::entropy::seed()]);
     number[0] = number[0] & 0x7f | 0x40;
     params.serial_number = Some(SerialNumber::from_slice(&number));
-    let made = match above {
-        None => params.self_signed(&key),
-        Some(above) => {
-            params.not_after = params.not_after.min(date(above.chain[0].not_after));
-            params.signed_by(&key, &above.issuer()?)
-        }
-    };
-    let made = Certificate::from_der(made.map_err(unfit)?.der());
-    let made = made.map_err(unfit)?;
-    let chain = above.map_or(&[][..], |above| &above.chain);
-    let middle = chain.iter().filter(|ca| ca.subject != ca.issuer);
-    Ok(Issued {
-        chain: std::iter::once(&made).chain(middle).cloned().collect(),
-        key: der,
-    })
+    params.key_identifier_method = subject.identifier();
 }
 
-/// Creates a private key; returns it also as PKCS #8 in DER.
-pub(super) fn new_key(kind: KeyKind) -> Result<(PrivateKey, Zeroizing<Vec<u8>>), Failure> {
-    PrivateKey::generate(kind).ok_or_else(|| {
-        Failure::new(
-            "the system has no randomness for a key yet",
-            "try again when the system has started",
-        )
-    })
+fn read(made: Result<rcgen::Certificate, rcgen::Error>) -> Result<Certificate, Failure> {
+    Certificate::from_der(made.map_err(unfit)?.der()).map_err(unfit)
 }
 
 fn unfit(error: impl std::fmt::Display) -> Failure {
@@ -214,46 +272,4 @@ fn unfit(error: impl std::fmt::Display) -> Failure {
         format!("cannot create the certificate or list: {error}"),
         "use another name, or a CA made by `strata pki ca`",
     )
-}
-
-/// A key pair in the form that rcgen takes.
-struct Key {
-    private: PrivateKey,
-    public: PublicKey,
-}
-
-impl Key {
-    fn new(private: PrivateKey) -> Self {
-        let public = private.public().clone();
-        Self { private, public }
-    }
-
-    /// "The 160-bit SHA-1 hash of the value of the BIT STRING subjectPublicKey" (RFC 5280 section
-    /// 4.2.1.2).
-    fn identifier(&self) -> KeyIdMethod {
-        KeyIdMethod::PreSpecified(sha1(&[&self.public.octets]).to_vec())
-    }
-}
-
-impl rcgen::PublicKeyData for Key {
-    fn der_bytes(&self) -> &[u8] {
-        &self.public.octets
-    }
-
-    fn algorithm(&self) -> &'static rcgen::SignatureAlgorithm {
-        match self.public.kind {
-            KeyKind::P256 => &rcgen::PKCS_ECDSA_P256_SHA256,
-            KeyKind::P384 => &rcgen::PKCS_ECDSA_P384_SHA384,
-            KeyKind::Ed25519 => &rcgen::PKCS_ED25519,
-            // Unreachable: `Authority::open` refuses RSA keys, and new keys are never RSA.
-            KeyKind::Rsa => &rcgen::PKCS_RSA_SHA256,
-        }
-    }
-}
-
-impl rcgen::SigningKey for Key {
-    fn sign(&self, octets: &[u8]) -> Result<Vec<u8>, rcgen::Error> {
-        let signature = self.private.sign(octets);
-        signature.ok_or(rcgen::Error::RemoteKeyError)
-    }
 }

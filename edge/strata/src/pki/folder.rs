@@ -1,15 +1,17 @@
-//! Files of a CA, of the certificates that it issued, and of keys without a certificate.
+//! Files that are read, and those of a CA that change.
 
-use super::authority::Issued;
 use config::PrivateKey;
 use control::Failure;
-use crypto::{Certificate, RevocationList};
+use crypto::{BadRequest, Certificate, CertificateRequest, RevocationList};
 use pem::Pem;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
+
+/// Name of a CA's revocation list.
+const LIST: &str = "ca.crl";
 
 /// Reads the certificates of a PEM file, at least one.
 pub(super) fn certificates(file: &Path) -> Result<Vec<Certificate>, Failure> {
@@ -36,6 +38,47 @@ pub(super) fn key(file: &Path) -> Result<PrivateKey, Failure> {
     })
 }
 
+/// Returns the PKCS #8 in DER of the private key of a PEM file.
+pub(super) fn key_der(file: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let sections = pem::parse_many(text(file)?.as_bytes()).unwrap_or_default();
+    let mut keys = sections
+        .into_iter()
+        .filter(|one| one.tag() == "PRIVATE KEY");
+    let der = keys.next().map(|one| Zeroizing::new(one.into_contents()));
+    der.ok_or_else(|| {
+        Failure::new(
+            format!("the private key in {} is not in PKCS #8", file.display()),
+            "convert it with `openssl pkcs8 -topk8 -nocrypt`",
+        )
+    })
+}
+
+/// Reads a file of text.
+pub(super) fn text(file: &Path) -> Result<Zeroizing<String>, Failure> {
+    let text = fs::read_to_string(file).map(Zeroizing::new);
+    text.map_err(|error| unreadable(file, &error))
+}
+
+/// Reads the certificate signing request of a PEM file, and verifies its signature.
+pub(super) fn request(file: &Path) -> Result<CertificateRequest, Failure> {
+    let text = fs::read(file).map_err(|error| unreadable(file, &error))?;
+    CertificateRequest::from_pem(&text).map_err(|error| {
+        let fix = match error {
+            BadRequest::Unreadable => "name a PEM file with `-----BEGIN CERTIFICATE REQUEST-----`",
+            BadRequest::UnknownKey => "make the request for a key of another kind",
+            BadRequest::Forged => "get the request again from its sender, and compare it",
+        };
+        Failure::new(format!("{}: {error}", file.display()), fix)
+    })
+}
+
+/// Returns true if a PEM file has a certificate signing request, good or not.
+pub(super) fn is_request(file: &Path) -> bool {
+    const MARK: &[u8] = b"-----BEGIN CERTIFICATE REQUEST-----";
+    let text = fs::read(file).unwrap_or_default();
+    text.windows(MARK.len()).any(|window| window == MARK)
+}
+
 /// Reads the revocation lists of a PEM file, at least one.
 pub(super) fn lists(file: &Path) -> Result<Vec<RevocationList>, Failure> {
     let text = fs::read(file).map_err(|error| unreadable(file, &error))?;
@@ -47,43 +90,56 @@ pub(super) fn lists(file: &Path) -> Result<Vec<RevocationList>, Failure> {
     })
 }
 
-/// Replaces a CA's revocation list by a rename. The list is the only record of revocations, so the
-/// old one stays until the new one is complete.
-pub(super) fn replace_list(list: &RevocationList, file: &Path) -> Result<(), Failure> {
+/// Returns the current revocation list of a CA, or `None` if it has none.
+pub(super) fn current_list(ca: &Path) -> Result<Option<RevocationList>, Failure> {
+    let file = ca.join(LIST);
+    match file.exists() {
+        true => Ok(lists(&file)?.into_iter().next()),
+        false => Ok(None),
+    }
+}
+
+/// Replaces a CA's revocation list, and returns its file. The list is the only record of
+/// revocations, so the old one stays until the new one is complete.
+pub(super) fn replace_list(list: &RevocationList, ca: &Path) -> Result<PathBuf, Failure> {
     let text = pem::encode(&Pem::new("X509 CRL", list.der.as_slice()));
-    let new = file.with_extension("new");
-    let replaced = write(&new, &text, 0o644).and_then(|()| fs::rename(&new, file));
-    replaced.map_err(|error| {
-        Failure::new(
-            format!("cannot write {}: {error}", file.display()),
-            "run as the user that owns the folder of the CA",
-        )
-    })
+    let file = ca.join(LIST);
+    replace(&file, &text).map_err(|error| not_owned(&file, &error))?;
+    Ok(file)
 }
 
-/// Writes `NAME.key`, readable by its owner only, then `NAME.pem`. Replaces files only with
-/// `force`.
-pub(super) fn save(
-    issued: &Issued,
-    folder: &Path,
-    name: &str,
-    force: bool,
-) -> Result<Vec<PathBuf>, Failure> {
-    let certificate = |one: &Certificate| Pem::new("CERTIFICATE", one.der.as_slice());
-    let chain: Vec<_> = issued.chain.iter().map(certificate).collect();
-    let chain = pem::encode_many(&chain);
-    save_pair(&issued.key, &chain, "pem", folder, name, force)
+/// Waits for the end of other runs that change the revocation list of a CA, and keeps others from
+/// it until the result is dropped.
+pub(super) fn lock(ca: &Path) -> Result<File, Failure> {
+    let path = ca.join("ca.lock");
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).mode(0o600).open(&path);
+    let locked = file.and_then(|file| file.lock().map(|()| file));
+    locked.map_err(|error| not_owned(&path, &error))
 }
 
-/// Writes `NAME.key` and `NAME.pub` in the same way.
-pub(super) fn save_key(
-    key: &PrivateKey,
-    der: &[u8],
-    folder: &Path,
-    name: &str,
-    force: bool,
-) -> Result<Vec<PathBuf>, Failure> {
-    save_pair(der, &public(key), "pub", folder, name, force)
+/// Writes the record of a certificate into a folder, which is created.
+pub(super) fn record(certificate: &Certificate, folder: &Path, name: &str) -> Result<(), Failure> {
+    let file = folder.join(name);
+    let written = fs::create_dir_all(folder).and_then(|()| replace(&file, &encoded(certificate)));
+    written.map_err(|error| not_owned(&file, &error))
+}
+
+/// Returns the files of a folder with an extension, or none if there is no folder.
+pub(super) fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, Failure> {
+    let read = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        read => read.and_then(|entries| entries.collect::<io::Result<Vec<_>>>()),
+    };
+    let entries = read.map_err(|error| unreadable(folder, &error))?;
+    let paths = entries.into_iter().map(|entry| entry.path());
+    let has = |path: &PathBuf| path.extension().is_some_and(|other| other == extension);
+    Ok(paths.filter(has).collect())
+}
+
+/// Returns a certificate in PEM.
+pub(super) fn encoded(certificate: &Certificate) -> String {
+    pem::encode(&Pem::new("CERTIFICATE", certificate.der.as_slice()))
 }
 
 /// Returns the public key of a private key in PEM.
@@ -91,41 +147,23 @@ pub(super) fn public(key: &PrivateKey) -> String {
     pem::encode(&Pem::new("PUBLIC KEY", key.raw().der()))
 }
 
-fn save_pair(
-    key: &[u8],
-    text: &str,
-    extension: &str,
-    folder: &Path,
-    name: &str,
-    force: bool,
-) -> Result<Vec<PathBuf>, Failure> {
-    let key = Zeroizing::new(pem::encode(&Pem::new("PRIVATE KEY", key)));
-    let files = [
-        (folder.join(format!("{name}.key")), key.as_str(), 0o600),
-        (folder.join(format!("{name}.{extension}")), text, 0o644),
-    ];
-    if let Some((there, ..)) = files.iter().find(|(file, ..)| !force && file.exists()) {
-        return Err(Failure::new(
-            format!("{} already exists", there.display()),
-            "choose another folder with `--out`, or replace both files with `--force`",
-        ));
-    }
-    fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
-    for (file, text, mode) in &files {
-        write(file, text, *mode).map_err(|error| unwritable(file, &error))?;
-    }
-    Ok(files.into_iter().map(|(file, ..)| file).collect())
+/// Replaces a file by a rename, so that readers find either the old content or the new one.
+fn replace(file: &Path, text: &str) -> io::Result<()> {
+    let new = file.with_extension("new");
+    write(&new, text.as_bytes(), 0o644)?;
+    fs::rename(&new, file)
 }
 
-/// Writes a file. Removes an old file first, because it would keep its mode.
-fn write(file: &Path, text: &str, mode: u32) -> io::Result<()> {
+/// Writes a file to the disk. Removes an old file first, because it would keep its mode.
+pub(super) fn write(file: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     match fs::remove_file(file) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create_new(true).mode(mode).open(file)?;
-    file.write_all(text.as_bytes())
+    file.write_all(content)?;
+    file.sync_all()
 }
 
 fn unreadable(file: &Path, error: &io::Error) -> Failure {
@@ -135,9 +173,9 @@ fn unreadable(file: &Path, error: &io::Error) -> Failure {
     )
 }
 
-fn unwritable(file: &Path, error: &io::Error) -> Failure {
+fn not_owned(file: &Path, error: &io::Error) -> Failure {
     Failure::new(
         format!("cannot write {}: {error}", file.display()),
-        "choose a folder that you may write to with `--out`",
+        "run as the user that owns the folder of the CA",
     )
 }

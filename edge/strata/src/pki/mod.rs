@@ -1,18 +1,29 @@
-//! `strata pki`: runs a small CA in a folder, creates keys, and shows certificates and revocation
-//! lists.
+//! `strata pki`: runs a small CA in a folder, creates keys and requests, and shows certificates and
+//! revocation lists.
 
+mod args;
 mod authority;
+mod bundle;
 mod folder;
+mod inventory;
+mod key;
+mod names;
+mod place;
 mod report;
+mod request;
 mod revocation;
 
-use crate::args::{Made, Pki};
-use authority::{Authority, Issued};
+pub use args::Pki;
+use args::{Export, Files, Issue, Made};
+use authority::{Authority, Host, HostKey, Issued};
 use control::Failure;
 use crypto::KeyKind;
+use inventory::Inventory;
 use model::Identity;
+use place::{File, Place};
 use report::Report;
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::path::Path;
 use terminal::{Exit, Output};
 
 /// Runs a subcommand of `strata pki`.
@@ -24,10 +35,16 @@ pub fn run(pki: &Pki, output: &Output) -> Exit {
             made,
             days,
         } => root_or_middle(name, by.as_deref(), made, *days),
-        Pki::Issue { ca, id, made, days } => issue(ca, id, made, *days),
-        Pki::Revoke { ca, files, days } => revoke(ca, files, *days),
+        Pki::Issue(order) => issue(order),
+        Pki::Request { id, also, made } => request(id, also, made),
+        Pki::Export(order) => export(order),
+        Pki::Revoke { ca, which, days } => revoke(ca, which, *days),
+        Pki::List { ca } => Inventory::read(ca, config::today()).map(|inventory| Report {
+            inventory: Some(inventory),
+            ..Report::default()
+        }),
         Pki::Crl { ca, days } => revoke(ca, &[], *days),
-        Pki::Key { name, made } => key(name, made),
+        Pki::Key { name, made } => lone_key(name, made),
         Pki::Pubkey { file } => folder::key(file).map(|key| Report {
             pem: Some(folder::public(&key)),
             ..Report::default()
@@ -46,55 +63,114 @@ fn root_or_middle(
     made: &Made,
     days: u64,
 ) -> Result<Report, Failure> {
+    let place = place(&made.files, "ca");
+    place.check(&["key", "pem"])?;
     let above = by.map(Authority::open).transpose()?;
     let issued = authority::new_authority(name, above.as_ref(), kind(made), days)?;
-    save(issued, "ca", made)
-}
-
-fn issue(ca: &Path, id: &Identity, made: &Made, days: u64) -> Result<Report, Failure> {
-    let name = id.to_string();
-    if !is_file_name(&name) {
-        return Err(Failure::new(
-            format!("cannot issue a certificate for `{name}`"),
-            "write `--id gw.example.net`, `--id alice@example.net` or `--id 192.0.2.1`",
-        ));
+    if let Some(by) = by {
+        inventory::record(by, &issued.chain[0])?;
     }
-    let issued = Authority::open(ca)?.issue(id, kind(made), days)?;
-    save(issued, &name, made)
+    save(issued, &place)
 }
 
-fn revoke(ca: &Path, files: &[PathBuf], days: u64) -> Result<Report, Failure> {
-    let (file, list) = revocation::renew(ca, files, days)?;
+fn issue(order: &Issue) -> Result<Report, Failure> {
+    let request = order.request.as_deref().map(request::open).transpose()?;
+    let (key, requested) = match request {
+        Some((key, names)) => (key, names),
+        None => (HostKey::New(kind(&order.made)), Vec::new()),
+    };
+    let names = match (&order.id, &requested[..]) {
+        (Some(id), _) => names::of_host(id, &order.also)?,
+        (None, [id, also @ ..]) => names::of_host(id, also)?,
+        (None, []) => {
+            return Err(Failure::new(
+                "the request has no domain name, mail address or IP address",
+                "write the name that the certificate is for, as in `--id alice@example.net`",
+            ));
+        }
+    };
+    let host = Host {
+        names,
+        is_gateway: order.server,
+        key,
+    };
+    host.check()?;
+    let name = host.names[0].to_string();
+    let place = place(&order.made.files, &name);
+    place.check(match host.key {
+        HostKey::New(_) => &["key", "pem"],
+        HostKey::Requested(_) => &["pem"],
+    })?;
+    let issued = Authority::open(&order.ca)?.issue(&host, order.days)?;
+    inventory::record(&order.ca, &issued.chain[0])?;
+    save(issued, &place)
+}
+
+fn request(id: &Identity, also: &[Identity], made: &Made) -> Result<Report, Failure> {
+    let names = names::of_host(id, also)?;
+    let name = id.to_string();
+    let new = request::new(&names, kind(made))?;
+    let files = [File::key(&new.key), File::public("csr", &new.pem)];
     Ok(Report {
-        files: vec![file],
-        lists: vec![list],
+        files: place(&made.files, &name).save(&files)?,
+        requests: vec![new.content],
         ..Report::default()
     })
 }
 
-fn key(name: &str, made: &Made) -> Result<Report, Failure> {
+fn export(order: &Export) -> Result<Report, Failure> {
+    let stem = order.cert.file_stem().and_then(OsStr::to_str);
+    let place = place(&order.files, stem.unwrap_or("certificate"));
+    place.check(&["p12"])?;
+    let bundle = bundle::new(order)?;
+    Ok(Report {
+        files: place.save(&[File::secret("p12", &bundle.der)])?,
+        certificates: bundle.chain,
+        password: bundle.password,
+        ..Report::default()
+    })
+}
+
+fn revoke(ca: &Path, which: &[String], days: u64) -> Result<Report, Failure> {
+    let renewed = revocation::renew(ca, which, days)?;
+    Ok(Report {
+        files: vec![renewed.file],
+        certificates: renewed.certificates,
+        lists: vec![renewed.list],
+        ..Report::default()
+    })
+}
+
+fn lone_key(name: &str, made: &Made) -> Result<Report, Failure> {
     if !is_file_name(name) {
         return Err(Failure::new(
             format!("`{name}` is not a valid file name"),
             "write `--name gw`: the files are gw.key and gw.pub",
         ));
     }
-    let (key, der) = authority::new_key(kind(made))?;
-    let files = folder::save_key(&key, &der, &made.out, name, made.force)?;
+    let (key, der) = key::new_key(kind(made))?;
+    let public = folder::public(&key);
+    let files = [File::key(&der), File::public("pub", &public)];
     Ok(Report {
-        files,
+        files: place(&made.files, name).save(&files)?,
         keys: vec![key.raw().clone()],
         ..Report::default()
     })
 }
 
 fn show(file: &Path) -> Result<Report, Failure> {
-    let certificates = folder::certificates(file);
-    match (certificates, folder::lists(file)) {
-        (Err(failure), Err(_)) => Err(failure),
-        (certificates, lists) => Ok(Report {
+    let (certificates, lists) = (folder::certificates(file), folder::lists(file));
+    let request = match folder::is_request(file) {
+        true => Some(folder::request(file)?),
+        false => None,
+    };
+    let is_empty = lists.is_err() && request.is_none();
+    match certificates {
+        Err(failure) if is_empty => Err(failure),
+        certificates => Ok(Report {
             certificates: certificates.unwrap_or_default(),
             lists: lists.unwrap_or_default(),
+            requests: request.into_iter().collect(),
             ..Report::default()
         }),
     }
@@ -104,12 +180,26 @@ fn is_file_name(name: &str) -> bool {
     !name.is_empty() && !name.contains('/') && name.is_ascii()
 }
 
-fn save(issued: Issued, name: &str, made: &Made) -> Result<Report, Failure> {
+fn save(issued: Issued, place: &Place<'_>) -> Result<Report, Failure> {
+    let chain: String = issued.chain.iter().map(folder::encoded).collect();
+    let key = issued.key.as_ref().map(|der| File::key(der));
+    let files: Vec<_> = key
+        .into_iter()
+        .chain([File::public("pem", &chain)])
+        .collect();
     Ok(Report {
-        files: folder::save(&issued, &made.out, name, made.force)?,
+        files: place.save(&files)?,
         certificates: issued.chain,
         ..Report::default()
     })
+}
+
+fn place<'a>(files: &'a Files, name: &'a str) -> Place<'a> {
+    Place {
+        folder: &files.out,
+        name,
+        force: files.force,
+    }
 }
 
 const fn kind(made: &Made) -> KeyKind {

@@ -2,28 +2,32 @@
 //! one.
 
 use super::authority::Authority;
-use super::folder;
+use super::{folder, inventory};
 use control::Failure;
 use crypto::{Certificate, RevocationList, Revoked};
 use std::path::{Path, PathBuf};
 
-/// Signs a new list for the CA in a folder, and adds the given certificates to it. Of each file
-/// only the first certificate is revoked; those after it belong to the CAs above.
-pub(super) fn renew(
-    ca: &Path,
-    files: &[PathBuf],
-    days: u64,
-) -> Result<(PathBuf, RevocationList), Failure> {
+/// A new list, and the certificates that were to be revoked.
+pub(super) struct Renewed {
+    pub(super) file: PathBuf,
+    pub(super) list: RevocationList,
+    pub(super) certificates: Vec<Certificate>,
+}
+
+/// Signs a new list for the CA in a folder, and adds the given certificates to it: those of a name
+/// or a serial number in the inventory, or the first one of a file. The certificates after it
+/// belong to the CAs above.
+pub(super) fn renew(ca: &Path, which: &[String], days: u64) -> Result<Renewed, Failure> {
     let authority = Authority::open(ca)?;
-    let file = ca.join("ca.crl");
-    let last = match file.exists() {
-        true => folder::lists(&file)?.into_iter().next(),
-        false => None,
-    };
+    let mut certificates = Vec::new();
+    for which in which {
+        certificates.extend(meant(ca, which)?);
+    }
+    let _lock = folder::lock(ca)?;
+    let last = folder::current_list(ca)?;
     let mut revoked = last.as_ref().map_or_else(Vec::new, RevocationList::revoked);
-    for file in files {
-        let certificate = folder::certificates(file)?.swap_remove(0);
-        let number = issued_by(&authority, &certificate)?;
+    for certificate in &certificates {
+        let number = issued_by(&authority, certificate)?;
         if !revoked.iter().any(|one| one.serial == number) {
             revoked.push(Revoked {
                 serial: number,
@@ -33,8 +37,19 @@ pub(super) fn renew(
     }
     let number = last.and_then(|last| last.number).unwrap_or(0) + 1;
     let list = authority.revoke(&revoked, number, days)?;
-    folder::replace_list(&list, &file)?;
-    Ok((file, list))
+    Ok(Renewed {
+        file: folder::replace_list(&list, ca)?,
+        list,
+        certificates,
+    })
+}
+
+fn meant(ca: &Path, which: &str) -> Result<Vec<Certificate>, Failure> {
+    let file = Path::new(which);
+    match file.is_file() {
+        true => Ok(vec![folder::certificates(file)?.swap_remove(0)]),
+        false => inventory::find(ca, which, config::today()),
+    }
 }
 
 /// Returns the serial number of a certificate that this CA issued.

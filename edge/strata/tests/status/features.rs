@@ -147,8 +147,15 @@ pub const FEATURES: &[Feature] = &[
         id: "own-ca",
         name: "A CA of one's own",
         keys: &[],
-        verbs: &["pki ca", "pki issue", "pki show"],
-        not_needed: &[(Recovers, "a certificate is a file")],
+        verbs: &[
+            "pki ca",
+            "pki issue",
+            "pki list",
+            "pki request",
+            "pki export",
+            "pki show",
+        ],
+        not_needed: &[],
     },
     Feature {
         id: "suites",

@@ -269,6 +269,24 @@ fn an_expired_certificate() -> Result<()> {
 
 // Works: explain
 #[lab::test]
+fn a_certificate_of_the_future() -> Result<()> {
+    let (_pair, tunnel) = both(Order {
+        validity: "-startdate 20500101000000Z -enddate 20510101000000Z",
+        ..GOOD
+    })?;
+    let [mobile, gateway] = refused(&tunnel)?;
+    expect_row(&gateway, "peer certificate", "differs")?;
+    expect_row(&mobile, "our certificate", "suspect")?;
+    for end in [&mobile, &gateway] {
+        let fixes = end["fixes"].to_string();
+        ensure!(fixes.contains("compare the clocks"), "{end}");
+        ensure!(!fixes.contains("issue"), "{end}");
+    }
+    Ok(())
+}
+
+// Works: explain
+#[lab::test]
 fn a_certificate_of_an_unknown_ca() -> Result<()> {
     let pair = Pair::new("explain")?;
     authority(&pair.gateway, EC, CA)?;

@@ -13,6 +13,9 @@ use serde_json::Value;
 
 const OCTETS: u64 = 1_000_000;
 
+/// A validity that has not begun, in openssl's syntax.
+const FUTURE: &str = "-startdate 20500101000000Z -enddate 20510101000000Z";
+
 // Works: certificates
 #[lab::test]
 fn ecdsa_certificates_carry_a_tunnel() -> Result<()> {
@@ -76,6 +79,19 @@ fn an_expired_certificate_is_refused_and_both_ends_say_so() -> Result<()> {
         Order { validity, ..GOOD },
         "expired on 2020-02-01",
         "has expired",
+    )
+}
+
+// Refuses: certificates
+#[lab::test]
+fn a_certificate_of_the_future_is_refused_and_both_ends_say_so() -> Result<()> {
+    is_refused(
+        Order {
+            validity: FUTURE,
+            ..GOOD
+        },
+        "is valid only from 2050-01-01",
+        "not valid yet there",
     )
 }
 
@@ -153,6 +169,27 @@ fn a_certificate_that_has_ended_is_warned_of_by_check() -> Result<()> {
     Ok(())
 }
 
+/// A host whose clock is behind has such a certificate as well.
+// Works: check
+#[lab::test]
+fn a_certificate_of_the_future_is_warned_of_by_check_and_in_the_log() -> Result<()> {
+    let pair = Pair::new("pki")?;
+    let order = Order {
+        validity: FUTURE,
+        ..GOOD
+    };
+    authority(&pair.mobile, EC, CA)?;
+    let mut mobile = start(&pair.mobile, ALICE, order, MOBILE_CONFIG)?;
+    let warning = "CN=end.pem CN` is valid only from 2050-01-01 00:00 UTC";
+    let checked = strata(&pair.mobile, "check strata.toml")?;
+    ensure!(checked.contains(warning), "{checked}");
+    ensure!(checked.contains("`date --utc`"), "{checked}");
+    ensure!(!checked.contains("EXPIRED"), "{checked}");
+    let checked = strata(&pair.mobile, "check strata.toml --json")?;
+    ensure!(checked.contains(warning), "{checked}");
+    mobile.process().wait_for_log(warning, DEADLINE)
+}
+
 // Refuses: certificates
 #[lab::test]
 fn an_id_that_is_not_in_the_certificate_is_a_fault_of_the_file() -> Result<()> {
@@ -176,7 +213,8 @@ fn certificates_of_strata_pki_carry_a_tunnel_and_openssl_believes_them() -> Resu
     strata(mobile, "pki ca --name Middle --by root --out middle")?;
     let issue = "pki issue --ca middle --out made --id";
     strata(mobile, &format!("{issue} alice@example.net --ed25519"))?;
-    strata(mobile, &format!("{issue} gw.example.net"))?;
+    let names = "--also 192.0.2.1 --also vpn.example.net";
+    strata(mobile, &format!("{issue} gw.example.net --server {names}"))?;
     for name in ["alice@example.net", "gw.example.net"] {
         let told = mobile.run(&format!(
             "openssl verify -x509_strict -CAfile root/ca.pem -untrusted middle/ca.pem made/{name}.pem"
