@@ -1,8 +1,8 @@
-//! Fuzzes certificates: any chain is refused unless the CA issued it, and the text shown for it is
-//! short and without control characters.
+//! Fuzzes certificates and requests for them: any chain is refused unless the CA issued it, and the
+//! text shown for it is short and without control characters.
 
 use crate::credential::{TODAY, certificates, trust};
-use crypto::{Certificate, RawKey, TrustStore};
+use crypto::{Certificate, CertificateRequest, Name, RawKey, TrustStore};
 use std::sync::LazyLock;
 
 /// The CA, and all certificates for IKE issued by it or by its intermediate.
@@ -25,7 +25,13 @@ pub fn run(octets: &[u8]) {
     for der in &chain {
         if let Ok(certificate) = Certificate::from_der(der) {
             assert_eq!(certificate.der, *der);
-            look(&certificate);
+            look(
+                &certificate.names,
+                [&certificate.subject, &certificate.issuer],
+            );
+        }
+        if let Ok(request) = CertificateRequest::from_der(der) {
+            look(&request.names, [&request.subject]);
         }
         if let Ok(key) = RawKey::from_der(der) {
             assert_eq!(key.der(), *der);
@@ -49,10 +55,9 @@ fn chain(mut octets: &[u8]) -> Vec<Vec<u8>> {
     chain
 }
 
-fn look(certificate: &Certificate) {
-    let names = certificate.names.iter().map(ToString::to_string);
-    let texts = [certificate.subject.clone(), certificate.issuer.clone()];
-    for text in names.chain(texts) {
+fn look<const N: usize>(names: &[Name], texts: [&String; N]) {
+    let names = names.iter().map(ToString::to_string);
+    for text in names.chain(texts.into_iter().cloned()) {
         assert!(text.chars().count() <= 200, "{text:?}");
         assert!(!text.chars().any(char::is_control), "{text:?}");
     }

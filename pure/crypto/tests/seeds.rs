@@ -1,6 +1,6 @@
 //! The seeds of the certificate fuzzer match their names.
 
-use crypto::{Certificate, TrustStore, UnixTime};
+use crypto::{Certificate, CertificateRequest, TrustStore, UnixTime};
 use std::fs;
 use std::path::Path;
 
@@ -28,7 +28,10 @@ fn seeds_of_certificate_are_chains() {
         let file = entry.unwrap();
         let name = file.file_name().to_string_lossy().into_owned();
         let chain = chain(&fs::read(file.path()).unwrap());
-        assert!(Certificate::from_der(&chain[0]).is_ok(), "{name}");
+        let is_request = CertificateRequest::from_der(&chain[0]).is_ok();
+        assert_eq!(is_request, name.starts_with("request"), "{name}");
+        let is_certificate = Certificate::from_der(&chain[0]).is_ok();
+        assert_eq!(is_certificate, !is_request, "{name}");
         let verified = trust.verify(&chain, TODAY).is_ok();
         assert_eq!(verified, name.starts_with("believed"), "{name}");
         believed.push(verified);

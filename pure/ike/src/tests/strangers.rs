@@ -175,6 +175,7 @@ fn strangers_of_a_few_networks_cannot_keep_others_out() {
     for (from, places) in crowds {
         let (left, mut right) = (mobile(), gateway());
         without_cookies(&mut right);
+        right.limits.half_open.total = 1024;
         let (mut pair, first) = begun(left, right);
         for n in 0..3000 {
             pair.deliver(&other(&first, n, from(n)));
