@@ -13,8 +13,8 @@ pub struct Sessions {
     pub established: Option<Duration>,
     /// `data`: most octets of packets that tunnels carried since, 1 MiB to 1 TiB. Default no limit.
     pub data: Option<u64>,
-    /// `tickets_by_value`: tickets have the session in them, encrypted, instead of its name in our store.
-    /// Default false.
+    /// `tickets_by_value`: tickets have the session in them, encrypted, instead of its name in our
+    /// store. Default false.
     pub tickets_by_value: bool,
     /// `file`: the file that keeps sessions if the daemon is killed. Default none: they end with
     /// it.

@@ -4,16 +4,16 @@
 //! in queues of bounded length. While packets flow, the messages get one part in [`PARTS`] of the
 //! thread's time; without packets they get all the time that is left.
 //!
-//! **What has begun is finished first.** Messages of half-open IKE SAs have a queue of their own. If
-//! they shared one with first messages, an overloaded gateway would lose most of them, and with them
-//! the work on all that it has answered.
+//! **What has begun is finished first.** Messages of half-open IKE SAs have a queue of their own.
+//! If they shared one with first messages, an overloaded gateway would lose most of them, and with
+//! them the work on all that it has answered.
 //!
 //! **Forged addresses.** First messages from senders with a verified address have a queue of their
 //! own, and go next. In either queue those of the least crowded network are before all others,
-//! except in one turn of eight, which is the oldest message's. Of the rest the newest goes first: an
-//! initiator whose message has waited for long has sent another one. Messages that must
-//! return with a cookie are not queued: they are answered in the same turn, within a share of their
-//! own, or dropped. They are dropped as well while their network fills its places in the queue: the
+//! except in one turn of eight, which is the oldest message's. Of the rest the newest goes first:
+//! an initiator whose message has waited for long has sent another one. Messages that must return
+//! with a cookie are not queued: they are answered in the same turn, within a share of their own,
+//! or dropped. They are dropped as well while their network fills its places in the queue: the
 //! message with the cookie would find none.
 
 mod lost;

@@ -1,7 +1,7 @@
 //! Tickets: what a client presents to resume a session.
 //!
-//! A ticket *by reference* names an entry in the store. A ticket *by value* has the entry in it, and
-//! the store knows only which of them are void:
+//! A ticket *by reference* names an entry in the store. A ticket *by value* has the entry in it,
+//! and the store knows only which of them are void:
 //!
 //! ```text
 //! by reference = reference (32)

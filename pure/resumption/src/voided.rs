@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Tickets that were used or ended, until they would have ended by themselves, and the times from
 /// which the sessions of an identity or of everybody are revoked.
 ///
-/// Each handle takes room. Without room, all sessions are revoked, and no handle is needed any more:
-/// a session whose last full authentication is not later than that is void.
+/// Each handle takes room. Without room, all sessions are revoked, and no handle is needed any
+/// more: a session whose last full authentication is not later than that is void.
 pub(crate) struct Voided {
     handles: BTreeMap<Handle, UnixTime>,
     ends: BTreeSet<(UnixTime, Handle)>,

@@ -4,8 +4,8 @@
 //! taken the entry. An authentic refusal means that another one was faster, or that the entry is no
 //! good any more: a full exchange follows.
 //!
-//! Without an answer, the responder may have lost what it needs to give one, as it was overloaded or
-//! killed. Another IKE SA is then begun beside, and the first one to be up counts.
+//! Without an answer, the responder may have lost what it needs to give one, as it was overloaded
+//! or killed. Another IKE SA is then begun beside, and the first one to be up counts.
 
 use crate::config::Timers;
 use crate::down_reason::DownReason;
