@@ -149,7 +149,7 @@ pub struct Export {
     /// File of its private key; if omitted, NAME.key beside NAME.pem
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
-    /// File of the root CA, as in `ca` of [node], or folder of the CA
+    /// File of the root CA, as in `ca` of the table `node`, or folder of the CA
     #[arg(long, value_name = "FILE|DIR")]
     pub ca: PathBuf,
     /// File with the password in its first line; if omitted, a new one is printed

@@ -108,17 +108,19 @@ fn sessions_that_were_lost_are_resumed_and_the_json_has_stable_keys() -> Result<
         let rows = report["rows"].as_array().context("rows is a list")?;
         let terms: Vec<_> = rows.iter().map(|row| &row["terms"]).collect();
         ensure!(terms == ["psk", "ecdsa"], "{report}");
-        let row = "full_ms full_raw_us full_us ratio raw_ratio resumed_ms resumed_raw_us \
-                   resumed_us terms";
+        let row = "full_ms full_raw_us full_s full_us octets ratio raw_ratio resumed_ms \
+                   resumed_raw_us resumed_s resumed_us terms time_ratio";
         ensure!(rows.iter().all(|one| keys(one) == row), "{report}");
         let aims = goals(&report)?;
         let expected = [
             "full over resumed, PSK",
             "full over resumed, ECDSA",
+            "until all are up, PSK",
+            "until all are up, ECDSA",
             "cryptography alone, PSK",
             "cryptography alone, ECDSA",
         ];
-        let count = if way == "skid3" { 4 } else { 2 };
+        let count = if way == "skid3" { 6 } else { 4 };
         ensure!(aims == expected[..count], "{aims:?}");
     }
     Ok(())
