@@ -39,7 +39,7 @@ const ENDS: TableDefinition<'_, (u64, [u8; 16]), ()> = TableDefinition::new("end
 /// The same for tickets by value that are void: handles, and handles by ends.
 const VOID: TableDefinition<'_, [u8; 16], u64> = TableDefinition::new("void");
 const VOID_ENDS: TableDefinition<'_, (u64, [u8; 16]), ()> = TableDefinition::new("ends of void");
-/// When the sessions of an identity were revoked, or those of everybody ([`EVERYBODY`]).
+/// Times of the last revocation, by identity, and of that of everybody ([`EVERYBODY`]).
 const REVOKED: TableDefinition<'_, record::Key<'static>, u64> = TableDefinition::new("revoked");
 /// No type of an identity is 0.
 const EVERYBODY: record::Key<'static> = ("", 0, &[]);

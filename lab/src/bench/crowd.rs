@@ -553,7 +553,8 @@ impl Crowd {
         }
         while let Some(event) = initiator.engine.poll_event() {
             let outcome = match event {
-                Event::IkeUp { resumed, .. } => {
+                // By SKID3, an initiator is up before the responder is: another one may follow.
+                Event::IkeUp { resumed, .. } | Event::IkeReplaced { resumed, .. } => {
                     initiator.resumed = resumed;
                     continue;
                 }
@@ -562,8 +563,7 @@ impl Crowd {
                     self.tunnels.push(Tunnel { number, child });
                     Outcome::Up(now.since(initiator.began))
                 }
-                // By SKID3, an initiator is up before the responder is.
-                Event::NotResumed { .. } | Event::IkeReplaced { .. } => {
+                Event::NotResumed { .. } => {
                     initiator.resumed = false;
                     continue;
                 }

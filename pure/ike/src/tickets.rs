@@ -11,7 +11,7 @@
 //! count, it has a part of the limit ([`PART`]), and more as soon as half of that is used. The
 //! caller meters what child SAs carry (`Engine::meter`).
 //!
-//! Of tickets by value, the store has only those that are void, and the key, so that it outlives
+//! Of tickets by value, the store has only those that are void, and the keys, so that they outlive
 //! the process.
 
 use crate::shown::Shown;
@@ -75,12 +75,12 @@ pub(crate) struct Account {
     /// Latest end of an entry: that of the certificate, or of the authentication.
     pub(crate) ends: Option<UnixTime>,
     /// The ticket of the peer, if it has one.
-    pub(crate) issued: Option<Issue>,
+    pub(crate) issued: Option<Outstanding>,
 }
 
 /// A ticket that a peer has.
 #[derive(Clone, Copy)]
-pub(crate) struct Issue {
+pub(crate) struct Outstanding {
     /// The way for which it is good.
     way: Way,
     handle: Handle,
@@ -115,7 +115,7 @@ impl Carried {
     }
 }
 
-impl Issue {
+impl Outstanding {
     /// Returns the entry in the store, if there is one.
     fn stored(&self) -> Option<Handle> {
         self.by_value.is_none().then_some(self.handle)
@@ -278,7 +278,7 @@ impl Tickets {
         if before.is_some() && value.is_none() {
             return None;
         }
-        let issue = Issue {
+        let issue = Outstanding {
             way,
             handle,
             wanted_by_value,
@@ -410,7 +410,7 @@ impl Tickets {
     }
 
     /// Has a ticket good for nothing from now on.
-    fn remove(&mut self, ticket: Issue) {
+    fn remove(&mut self, ticket: Outstanding) {
         self.of_handles.remove(&ticket.handle);
         self.submit(match ticket.by_value {
             None => Operation::Remove(ticket.handle),

@@ -31,7 +31,7 @@ struct Plain {
     entries: Vec<(Handle, Entry)>,
     /// Tickets by value that are void, and when they would have ended.
     void: Vec<(Handle, UnixTime)>,
-    /// When sessions were revoked, and whose.
+    /// Revocations, each of an identity or of everybody, with their times.
     revoked: Vec<(Option<Identity>, UnixTime)>,
 }
 

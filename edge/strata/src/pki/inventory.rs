@@ -37,7 +37,7 @@ pub(super) enum State {
 /// All certificates of a CA, by name and end of validity.
 pub(super) struct Inventory {
     pub(super) entries: Vec<Entry>,
-    /// What needs attention soon.
+    /// Warnings of certificates and lists that expire soon.
     pub(super) warnings: Vec<String>,
 }
 

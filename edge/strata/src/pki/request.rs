@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 pub(super) struct Request {
     /// The request in PEM.
     pub(super) pem: String,
-    /// What the request contains.
+    /// Its names and its key.
     pub(super) content: CertificateRequest,
     /// The private key, as PKCS #8 in DER.
     pub(super) key: Zeroizing<Vec<u8>>,

@@ -34,7 +34,7 @@ fn lost(way: Resumption) -> Pair {
     pair
 }
 
-/// Returns the session in a ticket, as whoever has the keys opens it.
+/// Opens a ticket, as a thief of the keys does.
 fn opened(ticket: &[u8], keys: &TicketKeys) -> Option<Kept> {
     let handle: [u8; 16] = ticket[..16].try_into().unwrap();
     keys.open(Handle::from(handle), &ticket[32..])
@@ -71,7 +71,7 @@ fn a_copy_of_a_ticket_by_value_is_no_good_once_its_owner_was_here() {
     }
 }
 
-/// A rekey voids the ticket of before, as does whoever deletes the IKE SA (RFC 5723 section 6.2).
+/// A rekey voids the earlier ticket, and so does a Delete by either end (RFC 5723 section 6.2).
 #[test]
 fn a_ticket_by_value_ends_with_its_keys_and_with_its_ike_sa() {
     for way in WAYS {
@@ -129,8 +129,8 @@ fn a_thief_of_the_key_opens_tickets_that_are_still_good_and_no_earlier_ones() {
     assert_eq!(opened(&recorded, &keys), None);
 }
 
-/// Whoever steals the key makes up tickets of any peer whose credentials are public, and of no
-/// other: the fingerprint of a pre-shared key is unknown.
+/// A thief of the key can make up tickets of peers whose credentials are public. The fingerprint of
+/// a pre-shared key is unknown.
 // Weakness: 192
 #[test]
 fn a_ticket_that_a_thief_of_the_key_makes_up_lacks_the_pre_shared_key() {
@@ -150,7 +150,7 @@ fn a_ticket_that_a_thief_of_the_key_makes_up_lacks_the_pre_shared_key() {
     assert!(!resumes_with(&mut pair, made_up));
 }
 
-/// By value nobody counts, and what is turned off is not taken.
+/// Rule: a ticket by value counts no use, so a limit of use refuses it.
 #[test]
 fn tickets_by_value_are_refused_once_they_are_turned_off_or_use_is_limited() {
     let changes: [fn(&mut Config); 2] = [

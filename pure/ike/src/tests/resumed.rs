@@ -249,7 +249,7 @@ fn an_ike_sa_that_moved_and_was_lost_is_resumed_from_where_its_client_is() {
     }
 }
 
-/// Both ends announce MOBIKE and their addresses anew.
+/// MOBIKE and the addresses of both ends are announced anew.
 #[test]
 fn a_resumed_session_moves_as_any_other() {
     for way in WAYS {

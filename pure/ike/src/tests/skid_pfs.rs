@@ -314,7 +314,7 @@ fn keys_around_rekeys(kems: Wish) -> [Vec<Vec<u8>>; 2] {
 }
 
 /// All but ML-KEM is the same in both runs: the entry, the nonces, and the secrets of the group.
-/// What is the same is open to a thief of the entry who breaks the group.
+/// Packets under unchanged keys are open to a thief of the entry who breaks the group.
 // Weakness: 185
 #[test]
 fn a_thief_of_the_entry_who_breaks_the_group_reads_only_what_came_before_the_kem() {
