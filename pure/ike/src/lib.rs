@@ -67,6 +67,7 @@ mod pool;
 mod prf;
 mod proposal;
 mod refusal;
+mod repeats;
 mod runs;
 mod sa;
 mod selectors;

@@ -14,6 +14,7 @@
 //! Of tickets by value, the store has only those that are void, and the keys, so that they outlive
 //! the process.
 
+use crate::repeats::Repeats;
 use crate::shown::Shown;
 use crypto::{Prf, Rng, UnixTime};
 use model::{ChildSaId, Deadline, Group, Identity, IkeSaId, Instant, PeerId};
@@ -40,6 +41,7 @@ pub(crate) struct Tickets {
     accounts: BTreeMap<IkeSaId, Account>,
     /// The IKE SAs of entries, as long as they are up.
     of_handles: BTreeMap<Handle, IkeSaId>,
+    repeats: Repeats,
     /// Time of the next checkpoint, if time counts or there are tickets by value.
     checkpoint_at: Option<Instant>,
     operations: VecDeque<Operation>,
@@ -167,6 +169,7 @@ impl Tickets {
             held: BTreeMap::new(),
             accounts: BTreeMap::new(),
             of_handles: BTreeMap::new(),
+            repeats: Repeats::default(),
             checkpoint_at: None,
             operations: VecDeque::new(),
         }
@@ -203,6 +206,11 @@ impl Tickets {
         let kept = self.value_keys.open(handle, behind);
         let kept = kept.filter(|_| strategy.is_by_value())?;
         Some(Ticket::Value(Box::new(kept)))
+    }
+
+    /// Counts a ticket that is presented. Returns true if its sender has to return a cookie.
+    pub(crate) fn is_repeated(&mut self, ticket: &Ticket, now: Instant) -> bool {
+        self.repeats.count(*ticket.handle(), now)
     }
 
     // Of a gateway.

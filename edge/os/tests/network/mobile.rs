@@ -7,7 +7,8 @@ use crate::line::{
     rules_and_routes, transfer, until,
 };
 use model::Path;
-use nix::ifaddrs::getifaddrs;
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use nix::net::if_::InterfaceFlags;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use os::divert::{Options, Side};
 use os::mobile::{ARRIVALS, AWAY, Agent, Between, DEVICE, HOSTS, Homes, Roaming, Visitors};
@@ -111,6 +112,15 @@ impl World {
         self.agents[number].enter(open).unwrap().unwrap()
     }
 
+    /// Waits for a cable, of which an interface has just come up. The kernel notices this at the
+    /// other end later, and drops what that end sends until then.
+    fn await_link(&self, number: usize) {
+        let (near, wireless, ..) = VISITS[number];
+        until("both ends of the cable", || {
+            is_running(&self.mobile, near) && is_running(&self.agents[number], wireless)
+        });
+    }
+
     fn homes(&self) -> Homes {
         let open = || Homes::open([HOME, OTHER], OUTER, true);
         self.home.enter(open).unwrap().unwrap()
@@ -149,6 +159,14 @@ fn install_default_route(host: &NetNs, gateway: &str) {
     let everything = Prefix::everything(Family::V4);
     let route = Route::new(everything, Via::Gateway(ip(gateway)));
     host.netlink().unwrap().add_route(&route).unwrap();
+}
+
+/// Returns true if an interface is up and the other end of its cable as well.
+fn is_running(host: &NetNs, interface: &str) -> bool {
+    let runs = |one: InterfaceAddress| {
+        one.interface_name == interface && one.flags.contains(InterfaceFlags::IFF_RUNNING)
+    };
+    host.enter(|| getifaddrs().unwrap().any(runs)).unwrap()
 }
 
 /// Returns the link address of an interface.
@@ -683,6 +701,7 @@ fn what_others_take_away_comes_back_with_the_next_registration() {
         netlink.link_down(interface).unwrap();
         netlink.link_up(interface).unwrap();
     }
+    world.await_link(0);
     // Another program empties our tables.
     for host in [&world.mobile, &world.agents[0], &world.home] {
         empty(&host.netlink().unwrap());
@@ -758,6 +777,7 @@ fn what_goes_with_an_interface_that_is_down_is_not_missing() {
     for (host, interface) in [(&world.mobile, "m0"), (&world.agents[0], "wl0")] {
         host.netlink().unwrap().link_up(interface).unwrap();
     }
+    world.await_link(0);
     assert!(visit.missing()[..2].iter().all(|missing| *missing > 0));
     visit.restore();
     let [mut near, mut far] = sockets(&world);
@@ -978,6 +998,7 @@ fn packets_of_a_tunnel_arrive_on_each_interface_whichever_one_packets_leave_by()
         assert!(arrivals.arrives(1, TUNNEL, true));
         assert!(!arrivals.arrives(1, SERVICE, false));
         netlink.link_up("m0").unwrap();
+        world.await_link(0);
         assert!(arrivals.arrives(0, TUNNEL, true) && arrivals.arrives(1, TUNNEL, true));
         roaming.accept_on(Vec::new()).unwrap();
         assert!(!arrivals.arrives(0, TUNNEL, false) && !arrivals.arrives(1, TUNNEL, false));

@@ -99,7 +99,8 @@ impl AwaitEntry {
         let Some(ticket) = ticket else {
             return Err(Rejected::Answered(NotifyType::TICKET_NACK, Vec::new()));
         };
-        if !terms.paid && octets.len() < LONGEST_ANSWER {
+        let is_repeated = turn.ctx.tickets.is_repeated(&ticket, turn.ctx.now);
+        if !terms.paid && (is_repeated || octets.len() < LONGEST_ANSWER) {
             return Err(Rejected::Unpaid);
         }
         let id = OperationId(turn.core.id.0);

@@ -148,7 +148,7 @@ fn messages_of_a_ticket_that_come_back_are_none() {
 /// An overheard ticket can be presented in any number of first messages.
 // Weakness: 181
 #[test]
-fn copies_of_a_ticket_have_the_store_read_once_for_each_place() {
+fn copies_of_a_ticket_are_read_in_the_store_a_few_times_in_ten_seconds() {
     for way in WAYS {
         let (left, mut right) = plain(way);
         right.limits.half_open.total = 100;
@@ -167,7 +167,8 @@ fn copies_of_a_ticket_have_the_store_read_once_for_each_place() {
                 reads += 1;
             }
         }
-        assert_eq!(reads, 100, "{way:?}");
+        assert_eq!(reads, 3, "{way:?}");
+        assert_eq!(pair.right.engine.half_open.len(), 3, "{way:?}");
         pair.trace.adopt(Side::Right, &pair.right.engine);
         // The owner returns a cookie.
         pair.deliver(&request);
