@@ -26,6 +26,8 @@ mod credential;
 mod cut;
 pub mod device;
 pub mod headers;
+#[cfg(feature = "engines")]
+pub mod http_head;
 pub mod ike_message;
 pub mod ike_payload;
 #[cfg(feature = "engines")]
@@ -77,6 +79,7 @@ pub const ENGINES: &[Target] = &[
     ("certificate", certificate::run),
     ("config_file", config_file::run),
     ("control_line", control_line::run),
+    ("http_head", http_head::run),
     ("mobile_agents", mobile_agents::run),
     ("packet", |octets| _ = packet::play(octets)),
     ("peer", |octets| _ = peer::play(octets)),

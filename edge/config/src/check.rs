@@ -3,8 +3,8 @@
 use crate::psk::weakness;
 use crate::reader::{Value, suggestion};
 use crate::{
-    Action, Addressing, Config, MOBILE_DEVICE, Mobility, Nat, Party, Peer, Pool, Warning, child,
-    layout, licence, mode, tfc,
+    Action, Addressing, Config, MOBILE_DEVICE, MetricsAddress, Mobility, Nat, Party, Peer, Pool,
+    Warning, child, layout, licence, mode, tfc,
 };
 use model::{Identity, TrafficSelector, ZoneId};
 use std::cmp::Ordering;
@@ -269,6 +269,8 @@ pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
     warnings.extend(idle_discards(config));
     warnings.extend(idle_pools(config));
     warnings.extend(counted_tickets(config));
+    let exposed = config.metrics.as_ref().and_then(MetricsAddress::exposed);
+    warnings.extend(exposed.map(|address| Warning::MetricsExposed { address }));
     warnings.extend(unreachable_subnets(config));
     warnings.extend(config.mobility.iter().flat_map(weak_secrets));
     warnings.extend(unseen_visitors(config));

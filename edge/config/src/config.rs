@@ -4,14 +4,15 @@ use crate::credential::Credential;
 use crate::duplicate;
 use crate::fault::Context;
 use crate::keys::{
-    AUDIT, CONTROL, HANDOVER, LOG, NODE, REDIRECT, REGULATE, SESSIONS, SNOOP, STAND_IN, STORE,
-    TUNNEL,
+    AUDIT, CONTROL, HANDOVER, LOG, METRICS, NODE, REDIRECT, REGULATE, SESSIONS, SNOOP, STAND_IN,
+    STORE, TUNNEL,
 };
 use crate::peer::Common;
 use crate::reader::{Table, Value};
 use crate::{
-    Aead, Audit, DEFAULT_STORE, Divert, Error, Gateway, Licensed, Listen, Mobility, Neighbour,
-    Peer, Places, Policy, Pool, Redirect, Sessions, Snoop, StandIn, Tunnel, Warning, check,
+    Aead, Audit, DEFAULT_STORE, Divert, Error, Gateway, Licensed, Listen, MetricsAddress, Mobility,
+    Neighbour, Peer, Places, Policy, Pool, Redirect, Sessions, Snoop, StandIn, Tunnel, Warning,
+    check,
 };
 use crypto::{Certificate, Revocation, RevocationList};
 use model::Identity;
@@ -50,6 +51,11 @@ pub struct Config {
     pub tunnel: Tunnel,
     /// `[control] socket`: the daemon's API. Default [`DEFAULT_SOCKET`].
     pub socket: PathBuf,
+    /// `[control] group`: the group whose members may send requests that change nothing. Default
+    /// none.
+    pub readers: Option<String>,
+    /// `[metrics] listen`: the address at which Prometheus reads counters. Default none.
+    pub metrics: Option<MetricsAddress>,
     /// `[listen]`.
     pub listen: Listen,
     /// `[peer.NAME]`, sorted by name.
@@ -206,6 +212,8 @@ impl Config {
             aead: Aead::default(),
             tunnel: Tunnel::new(0),
             socket: DEFAULT_SOCKET.into(),
+            readers: None,
+            metrics: None,
             listen: Listen::default(),
             peers: Vec::new(),
             pools: Vec::new(),
@@ -233,6 +241,7 @@ impl Config {
         let mut config = Self::new();
         let mut is_whole = config.read_node(&mut file);
         file.section("control", CONTROL, &mut config);
+        file.section("metrics", METRICS, &mut config);
         is_whole &= config.listen.read(&mut file);
         let common = RefCell::new(Common::default());
         let peers = file.named("peer", |name, table| {
@@ -287,8 +296,8 @@ impl Config {
     }
 }
 
-/// Reads `[control] socket`.
-pub(crate) fn socket(value: &Value<'_>) -> Option<PathBuf> {
+/// Reads the path of a Unix socket.
+pub(crate) fn socket_path(value: &Value<'_>) -> Option<PathBuf> {
     value.accepts(|| "absolute path".to_owned());
     let text = value.text()?;
     if !text.starts_with('/') || text.len() > LONGEST_SOCKET_PATH || text.contains('\0') {
@@ -298,4 +307,20 @@ pub(crate) fn socket(value: &Value<'_>) -> Option<PathBuf> {
         );
     }
     Some(PathBuf::from(text))
+}
+
+/// Reads `[control] group`. A name that is no number avoids that the number of a group that was
+/// deleted gives rights to the next group.
+pub(crate) fn group(value: &Value<'_>) -> Option<String> {
+    value.accepts(|| "name of a group".to_owned());
+    let text = value.text()?;
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    let starts = |c: char| c.is_ascii_alphabetic() || c == '_';
+    if text.len() > 32 || !text.starts_with(starts) || !text.chars().all(is_part) {
+        return value.fault(
+            format!("`{}` cannot be the name of a group", text.escape_debug()),
+            "write the name of a group of this machine, such as \"strata\"",
+        );
+    }
+    Some(text.to_owned())
 }

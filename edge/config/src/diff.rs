@@ -64,6 +64,7 @@ impl Config {
             },
             aead: running.aead,
             socket: running.socket.clone(),
+            readers: running.readers.clone(),
             store: running.store.clone(),
             sessions: Sessions {
                 file: running.sessions.file.clone(),

@@ -31,6 +31,7 @@ mod level;
 mod licence;
 mod listen;
 mod machine;
+mod metrics;
 mod mobility;
 mod mode;
 mod party;
@@ -70,6 +71,7 @@ pub use keys::{Described, Effect, described};
 pub use level::LevelPolicy;
 pub use listen::Listen;
 pub use machine::{Need, Setting};
+pub use metrics::MetricsAddress;
 pub use mobility::{
     Agent, Algorithm, Association, ForeignAgent, HomeAgent, ListedHomeAgent, MOBILE_DEVICE, Mobile,
     MobileNode, Mobility, Nat, Replay, Resident,

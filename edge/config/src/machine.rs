@@ -4,7 +4,7 @@
 //! `stratad` waits for interfaces and addresses.
 
 use crate::mobility::MOBILE_DEVICE;
-use crate::{Action, Addressing, Config, Mobility, Peer};
+use crate::{Action, Addressing, Config, MetricsAddress, Mobility, Peer};
 use model::{Mode, TrafficSelector};
 use std::fmt;
 use std::net::IpAddr;
@@ -145,12 +145,15 @@ impl Config {
             Some(Mobility::HomeAgent(agent)) => Some(("home_agent.address", agent.address.into())),
             Some(Mobility::MobileNode(_)) | None => None,
         };
+        let metrics = self.metrics.as_ref().and_then(MetricsAddress::exposed);
+        let metrics = metrics.filter(|address| !address.ip().is_unspecified());
+        let metrics = metrics.map(|address| ("metrics.listen", address.ip()));
         // A mobile node listens at its home address, which `stratad` adds.
         let home = match &self.mobility {
             Some(Mobility::MobileNode(node)) => Some(IpAddr::from(node.home_address)),
             _ => None,
         };
-        let mut addresses: Vec<_> = listen.chain(agent).collect();
+        let mut addresses: Vec<_> = listen.chain(agent).chain(metrics).collect();
         addresses.retain(|(_, address)| Some(*address) != home);
         addresses
     }

@@ -2,7 +2,7 @@
 
 use crypto::UnixTime;
 use model::Identity;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// A setting to review. The text states its consequence.
@@ -76,6 +76,15 @@ pub enum Warning {
         subject: String,
         /// The time of the revocation.
         since: UnixTime,
+    },
+    /// Other machines can read the metrics.
+    #[error(
+        "[metrics] `listen = \"{address}\"`: whoever can connect there reads the names of all peers and how much they send; listen at \"127.0.0.1:{}\", or let a firewall pass only the collector",
+        address.port()
+    )]
+    MetricsExposed {
+        /// The address.
+        address: SocketAddr,
     },
     /// There are more worker threads than tunnels, so some threads have no tunnel of their own.
     #[error(

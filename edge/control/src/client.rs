@@ -46,13 +46,20 @@ impl NoAnswer {
             Self::NotRunning(_) => {
                 "start it (`systemctl start stratad`, or `stratad --config FILE`), or correct `--socket`"
             }
-            Self::NotAllowed(_) => "run as the user of stratad, usually root",
+            Self::NotAllowed(_) => {
+                "run as the user of stratad, usually root; members of the `group` in [control] may read"
+            }
             Self::TooLate(_) => "check the log of stratad; if it hangs, restart it",
             Self::Closed => "check the log of stratad; it may have been stopped",
             Self::Garbled(_) => "use strata and stratad of the same release",
             Self::Failed { .. } => "set `--socket` to the `socket` of [control]",
         }
     }
+}
+
+/// Returns the path of the socket for readers, which is beside that of the daemon.
+pub fn for_readers(path: &Path) -> PathBuf {
+    path.with_extension("read.sock")
 }
 
 /// A connection to the daemon.
@@ -64,8 +71,17 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the daemon's socket.
+    /// Connects to the daemon's socket or, if that is not allowed, to the one for readers.
     pub fn connect(path: &Path) -> Result<Self, NoAnswer> {
+        match Self::open(path) {
+            Err(refused @ NoAnswer::NotAllowed(_)) => {
+                Self::open(&for_readers(path)).map_err(|_| refused)
+            }
+            connected => connected,
+        }
+    }
+
+    fn open(path: &Path) -> Result<Self, NoAnswer> {
         let stream = UnixStream::connect(path).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
                 NoAnswer::NotRunning(path.to_owned())

@@ -10,7 +10,8 @@
 //! [`Server`] fits a single-threaded loop: it never blocks, exposes one descriptor to poll, and
 //! returns requests that the caller answers now or later. [`Client`] is for commands: it blocks,
 //! but not beyond its deadline. The socket has mode 0600 because the right to open it is the right
-//! to do everything.
+//! to do everything. A second one ([`for_readers`]) is for a group whose members may send the
+//! requests that only read ([`Right`]).
 
 mod audit;
 mod client;
@@ -24,15 +25,17 @@ mod paths;
 mod reload;
 mod request;
 mod response;
+mod right;
 mod server;
 mod sessions;
+mod socket;
 mod status;
 #[cfg(test)]
 mod tests;
 mod zones;
 
 pub use audit::{AuditEvent, Permit, Record, Why};
-pub use client::{Client, NoAnswer};
+pub use client::{Client, NoAnswer, for_readers};
 pub use envelope::VERSION;
 pub use explain::{Account, Explain, Fix, Outcome, RefusedGrant, Row, Verdict};
 pub use flows::{Flow, Flows, SnoopCounters};
@@ -45,8 +48,10 @@ pub use paths::{Candidate, Carrier, Moved, Paths, Standing, TunnelPaths, Who};
 pub use reload::{Change, ChangeKind, Effect, Fault, Reload};
 pub use request::Request;
 pub use response::{Changed, Daemon, Failure, Keylog, PeerChanged, Response};
-pub use server::{CannotListen, ClientId, Server};
+pub use right::Right;
+pub use server::{ClientId, Server};
 pub use sessions::{Session, Sessions};
+pub use socket::{Access, CannotListen, Socket};
 pub use status::{
     Child, ChildKind, ChildMode, ClearClaim, Congestion, MtuOrigin, PathMtu, Peer, PeerKind,
     PeerState, Refusal, Role, Routes, RoutesReason, Status, Traffic, Trouble, Window,

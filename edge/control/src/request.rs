@@ -108,7 +108,7 @@ pub enum Request {
         /// Name of the peer's table.
         peer: String,
     },
-    /// Counters as OpenMetrics text. Answered by [`crate::Response::Metrics`].
+    /// Counters in the text format of Prometheus. Answered by [`crate::Response::Metrics`].
     Metrics,
     /// Answered by [`crate::Daemon`].
     Version,

@@ -40,7 +40,7 @@ pub enum Response {
     Reload(Reload),
     /// Answer to [`crate::Request::Explain`].
     Explain(Explain),
-    /// Answer to [`crate::Request::Metrics`]: OpenMetrics text.
+    /// Answer to [`crate::Request::Metrics`]: the text format of Prometheus.
     Metrics(String),
     /// Answer to [`crate::Request::Version`].
     Daemon(Daemon),

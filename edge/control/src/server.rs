@@ -8,19 +8,21 @@
 //! that wait to be written.
 
 use crate::line::{LONGEST_REQUEST, Lines};
-use crate::{Failure, Request, Response};
+use crate::right::refusal;
+use crate::{Access, CannotListen, Failure, Request, Response, Right, Socket};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use std::collections::BTreeMap;
-use std::fs::{self, File, Permissions};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 /// Limit on connections. A new one beyond the limit replaces the oldest one without a request.
 pub(crate) const MOST_CLIENTS: usize = 32;
+/// Connections accepted before others get their turn.
+const ACCEPTED_AT_ONCE: usize = 2 * MOST_CLIENTS;
 /// Octets read from one connection before the next one gets its turn.
 const READ_AT_ONCE: usize = 16 << 10;
 /// Epoll token of the listener; client tokens count from 0.
@@ -30,33 +32,12 @@ const LISTENER: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientId(u64);
 
-/// Error of [`Server::bind`].
-#[derive(Debug, thiserror::Error)]
-pub enum CannotListen {
-    /// Another daemon answers on this socket. A daemon claims its network namespace before it binds
-    /// the socket, so the other daemon serves another namespace.
-    #[error("a stratad in another network namespace listens on {}\n  fix: give each network namespace its own `socket` in [control]", .0.display())]
-    Running(PathBuf),
-    /// The path exists and is not a socket.
-    #[error("{} exists and is not a socket\n  fix: remove it, or name another `socket` in [control]", .0.display())]
-    InTheWay(PathBuf),
-    /// Any other error of the operating system.
-    #[error("cannot listen on {}: {source}\n  fix: run as root, or name a `socket` in [control] whose folder you may write to", path.display())]
-    Failed {
-        /// Path of the socket.
-        path: PathBuf,
-        /// Error of the operating system.
-        source: io::Error,
-    },
-}
-
 /// The API's socket and its clients.
 #[derive(Debug)]
 pub struct Server {
-    listener: UnixListener,
-    path: PathBuf,
-    /// Device and inode of the socket's file, to recognise it on removal.
-    file: (u64, u64),
+    socket: Socket,
+    /// The right of all clients.
+    right: Right,
     epoll: Epoll,
     clients: BTreeMap<ClientId, Client>,
     next: u64,
@@ -78,39 +59,30 @@ struct Client {
 }
 
 impl Server {
-    /// Listens on a socket of mode 0600. Creates the folder if necessary, and replaces a socket
-    /// that no process listens on.
+    /// Listens on a socket for the user of the daemon, whose clients may send all requests.
     pub fn bind(path: &Path) -> Result<Self, CannotListen> {
-        let failed = |source| CannotListen::Failed {
-            path: path.to_owned(),
-            source,
-        };
-        check_path(path)?;
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(failed)?;
-        }
-        Self::open(path).map_err(failed)
+        let socket = Socket::bind(path, Access::Owner)?;
+        Self::open(path, socket, Right::Change)
     }
 
-    fn open(path: &Path) -> io::Result<Self> {
-        // Created under another name, so that no client can connect before the mode is set.
-        let mut fresh = path.to_owned();
-        fresh.as_mut_os_string().push(".new");
-        match fs::remove_file(&fresh) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let listener = UnixListener::bind(&fresh)?;
-        listener.set_nonblocking(true)?;
-        fs::set_permissions(&fresh, Permissions::from_mode(0o600))?;
-        let file = fs::symlink_metadata(&fresh)?;
-        fs::rename(&fresh, path)?;
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER))?;
-        Ok(Self {
-            listener,
+    /// Listens on a socket whose clients may only read. As a server of its own, it takes no room
+    /// of other clients.
+    pub fn bind_for_readers(path: &Path, access: Access) -> Result<Self, CannotListen> {
+        let socket = Socket::bind(path, access)?;
+        Self::open(path, socket, Right::Read)
+    }
+
+    fn open(path: &Path, socket: Socket, right: Right) -> Result<Self, CannotListen> {
+        let failed = |errno: Errno| CannotListen::Failed {
             path: path.to_owned(),
-            file: (file.dev(), file.ino()),
+            source: errno.into(),
+        };
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(failed)?;
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, LISTENER);
+        epoll.add(socket.listener(), event).map_err(failed)?;
+        Ok(Self {
+            socket,
+            right,
             epoll,
             clients: BTreeMap::new(),
             next: 0,
@@ -148,15 +120,19 @@ impl Server {
                 continue;
             };
             client.read();
-            let request = client.next_request();
+            let request = client.next_request(self.right);
             requests.extend(request.map(|request| (id, request)));
             self.write_pending(id);
         }
         requests
     }
 
+    /// Accepts connections, a limited number at once: clients may connect faster than that.
     fn accept(&mut self) {
-        while let Some(stream) = self.next_connection() {
+        for _ in 0..ACCEPTED_AT_ONCE {
+            let Some(stream) = self.next_connection() else {
+                return;
+            };
             if stream.set_nonblocking(true).is_err() {
                 continue;
             }
@@ -182,7 +158,7 @@ impl Server {
     /// has gone.
     fn next_connection(&mut self) -> Option<UnixStream> {
         loop {
-            let error = match self.listener.accept() {
+            let error = match self.socket.listener().accept() {
                 Ok((stream, _)) => return Some(stream),
                 Err(error) => error,
             };
@@ -192,7 +168,7 @@ impl Server {
                 _ => return None,
             }
             drop(self.spare.take());
-            let refused = self.listener.accept().map(drop);
+            let refused = self.socket.listener().accept().map(drop);
             self.spare = spare();
             refused.ok()?;
         }
@@ -230,16 +206,6 @@ impl AsFd for Server {
     }
 }
 
-impl Drop for Server {
-    /// Removes the socket's file, unless a successor has replaced it.
-    fn drop(&mut self) {
-        let file = fs::symlink_metadata(&self.path);
-        if file.is_ok_and(|file| (file.dev(), file.ino()) == self.file) {
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
 impl Client {
     fn new(stream: UnixStream) -> Self {
         Self {
@@ -269,10 +235,14 @@ impl Client {
         }
     }
 
-    /// Returns the next request, unless one is outstanding. Answers invalid lines here.
-    fn next_request(&mut self) -> Option<Request> {
+    /// Returns the next request, unless one is outstanding. Answers invalid lines here, and
+    /// requests without the right for them.
+    fn next_request(&mut self, right: Right) -> Option<Request> {
         while self.has_next() {
             match Request::from_line(&self.lines.pop()?) {
+                Ok(request) if request.right() > right => {
+                    self.send(&Response::Error(refusal()));
+                }
                 Ok(request) => {
                     self.asked = true;
                     return Some(request);
@@ -344,24 +314,4 @@ fn is_passing(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
     )
-}
-
-/// Fails if the path is taken by a running daemon or by a file that is not a socket.
-fn check_path(path: &Path) -> Result<(), CannotListen> {
-    let failed = |source| CannotListen::Failed {
-        path: path.to_owned(),
-        source,
-    };
-    match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(failed(error)),
-        Ok(file) if file.file_type().is_socket() => {}
-        Ok(_) => return Err(CannotListen::InTheWay(path.to_owned())),
-    }
-    match UnixStream::connect(path) {
-        Ok(_) => Err(CannotListen::Running(path.to_owned())),
-        // No process listens on the socket any more.
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
-        Err(error) => Err(failed(error)),
-    }
 }

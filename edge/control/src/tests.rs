@@ -426,6 +426,50 @@ fn the_socket_is_for_its_owner_and_goes_with_the_server() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+/// Serves one request at a time, and returns true if the caller was given it.
+fn is_given(bench: &mut Bench, client: &mut UnixStream, request: &Request) -> bool {
+    let line = request.to_line() + "\n";
+    client.write_all(line.as_bytes()).unwrap();
+    let given = bench.serve(at_once);
+    let answer = read_line(client);
+    assert_eq!(
+        given.is_empty(),
+        answer.contains("may only read"),
+        "{answer}"
+    );
+    given.iter().any(|(_, given)| given == request)
+}
+
+// Refuses: readers
+#[test]
+fn a_group_that_does_not_exist_is_refused_with_the_command_that_creates_it() {
+    let error = Access::of_group("no-such-group").unwrap_err().to_string();
+    assert!(
+        error.starts_with("this machine has no group no-such-group\n"),
+        "{error}"
+    );
+    assert!(error.contains("groupadd --system no-such-group"), "{error}");
+    assert_eq!(Access::of_group("root").unwrap(), Access::Group(0));
+}
+
+/// Every kind of request, on the socket for readers and on that of the owner.
+#[test]
+fn readers_are_given_no_request_that_changes_something() {
+    let folder = folder();
+    let group = Access::Group(nix::unistd::getgid().as_raw());
+    let server = Server::bind_for_readers(&folder.join("api/strata.sock"), group).unwrap();
+    let mut readers = Bench { server, folder };
+    let mode = fs::metadata(readers.path()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o660);
+    let mut owner = Bench::new();
+    let mut clients = (readers.connect(), owner.connect());
+    for (request, right) in right::tests::all() {
+        let read = is_given(&mut readers, &mut clients.0, &request);
+        assert_eq!(read, right == Right::Read, "{request:?}");
+        assert!(is_given(&mut owner, &mut clients.1, &request));
+    }
+}
+
 #[test]
 fn a_second_server_is_refused_while_the_first_one_lives() {
     let bench = Bench::new();

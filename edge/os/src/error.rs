@@ -16,7 +16,7 @@ pub fn is_gone(error: &io::Error) -> bool {
 pub enum Error {
     /// Another socket has the port.
     #[error(
-        "{protocol} port {port} is already taken{owner}: stop it or choose another port in [listen]"
+        "{protocol} port {port} is already taken{owner}: stop it or choose another port in [listen] or [metrics]"
     )]
     PortTaken {
         /// `UDP` or `TCP`.
@@ -28,7 +28,7 @@ pub enum Error {
     },
     /// The address to listen on belongs to no interface, and this kernel cannot wait for it.
     #[error(
-        "no interface has the address {address}: correct it in [listen] or bring its interface up first"
+        "no interface has the address {address}: correct it in [listen] or [metrics], or bring its interface up first"
     )]
     NoSuchAddress {
         /// The address.

@@ -9,7 +9,7 @@ use model::Path;
 use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, Read, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -61,6 +61,12 @@ impl Listener {
         socket.set_nonblocking(true)?;
         let remote = remote.as_socket().ok_or(io::ErrorKind::InvalidInput)?;
         Ok(Stream { socket, remote })
+    }
+}
+
+impl From<Listener> for TcpListener {
+    fn from(listener: Listener) -> Self {
+        listener.socket.into()
     }
 }
 

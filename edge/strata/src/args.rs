@@ -163,7 +163,7 @@ pub enum Question {
         #[arg(long)]
         dry_run: bool,
     },
-    /// Print counters as OpenMetrics text
+    /// Print counters in the text format of Prometheus
     Metrics,
     /// Show the versions of this command and of the daemon
     Version,

@@ -5,6 +5,7 @@ use crate::clear::Claimants;
 use crate::config_view::ConfigView;
 use crate::explain::{explain, told};
 use crate::keylog::Keys;
+use crate::readers::Readers;
 use crate::sessions::Sessions;
 use crate::sink::IoCounters;
 use crate::{metrics, view};
@@ -13,10 +14,11 @@ use control::{
     Changed, ClientId, Daemon, Failure, Keylog, Moved, PeerChanged, PeerState, Request, Response,
     Server, Trouble,
 };
+use crypto::UnixTime;
 use model::{Deadline, Instant};
 use node::{CannotMove, CannotReauthenticate, CannotRedirect, CannotRekey};
 use node::{NoLevel, Node, NotRepeated, NotSent, Rekey, UnknownChild};
-use os::crash;
+use os::{clock, crash};
 use resumption::{Handle, Store};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -27,7 +29,10 @@ use std::time::Duration;
 /// The socket, and the unanswered requests.
 pub struct Api {
     server: Server,
+    readers: Option<Readers>,
     view: ConfigView,
+    /// Time of the start of the daemon.
+    began: UnixTime,
     waiting: Vec<Waiting>,
     reloads: Vec<Reload>,
 }
@@ -74,7 +79,9 @@ impl Api {
         let server = Server::bind(&config.socket)?;
         Ok(Self {
             server,
+            readers: Readers::open(config)?,
             view: ConfigView::new(config, now),
+            began: config::today(),
             waiting: Vec::new(),
             reloads: Vec::new(),
         })
@@ -140,7 +147,49 @@ impl Api {
                 self.server.answer(client, &answer);
             }
         }
+        self.serve_readers(parts.reborrow(), now);
         self.answer_waiting(parts.node, now);
+    }
+
+    /// Answers requests of readers, as far as their share of time allows.
+    fn serve_readers(&mut self, mut parts: Parts<'_>, now: Instant) {
+        let Some(mut readers) = self.readers.take() else {
+            return;
+        };
+        let mut began = clock::now();
+        while let Some((client, request)) = readers.pop(began) {
+            // A request that only reads is answered at once.
+            if let Some(answer) = self.answer(client, request, parts.reborrow(), now) {
+                let ended = clock::now();
+                readers.answer(client, &answer, began, ended);
+                began = ended;
+            }
+        }
+        self.readers = Some(readers);
+    }
+
+    /// Returns the socket for readers.
+    pub const fn readers(&mut self) -> Option<&mut Readers> {
+        self.readers.as_mut()
+    }
+
+    /// Returns the time of the next answer to a reader, if any waits.
+    pub fn next_reader(&self, now: Instant) -> Option<Instant> {
+        self.readers.as_ref()?.next(now)
+    }
+
+    /// Returns the metrics.
+    pub fn metrics(&self, node: &Node, counters: &IoCounters, now: Instant) -> String {
+        let dropped = os::clear::dropped();
+        let sources = metrics::Sources {
+            node,
+            counters: &counters.with_filters(self.view.is_locked(), &dropped),
+            certificates: self.view.certificates(),
+            lists: self.view.lists(),
+            failures: &self.view.failures(&dropped),
+            began: self.began,
+        };
+        metrics::text(&sources, now)
     }
 
     /// Ends sessions that peers may resume, and lists the others.
@@ -299,13 +348,7 @@ impl Api {
                 return None;
             }
             Request::Keylog { directory } => keylog(directory, node, keys),
-            Request::Metrics => Response::Metrics(metrics::text(
-                node,
-                &counters.with_filters(locked, &os::clear::dropped()),
-                self.view.certificates(),
-                self.view.lists(),
-                now,
-            )),
+            Request::Metrics => Response::Metrics(self.metrics(node, counters, now)),
             Request::Version => Response::Daemon(Daemon {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 pid: std::process::id(),

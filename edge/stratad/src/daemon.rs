@@ -18,6 +18,7 @@ use crate::journal::Journal;
 use crate::keylog::Keys;
 use crate::leases::Leases;
 use crate::log::Log;
+use crate::metrics::Scrapes;
 use crate::restorer::Restorer;
 use crate::sessions::Sessions;
 use crate::sink::IoCounters;
@@ -54,6 +55,8 @@ mod token {
     pub const WORKERS: u64 = 6;
     pub const REPORTS: u64 = 7;
     pub const SESSIONS: u64 = 8;
+    pub const READERS: u64 = 9;
+    pub const SCRAPES: u64 = 10;
     pub const IKE: u64 = 1 << 16;
     pub const NATT: u64 = 1 << 17;
     pub const ESP: u64 = 1 << 18;
@@ -72,6 +75,7 @@ pub struct Daemon {
     workers: Workers,
     streams: Streams,
     api: Api,
+    scrapes: Scrapes,
     keys: Keys,
     audit: Audit,
     counters: IoCounters,
@@ -115,6 +119,7 @@ impl Daemon {
         let claim = host::claim(&config)?;
         let config = Arc::new(config);
         let api = Api::open(&config, now)?;
+        let scrapes = Scrapes::open(&config)?;
         let store = open_store(&config)?;
         let streams = Streams::open(&config, token::STREAM, os::files::raise_limit())?;
         let mut faults = faults.map(|spec| Faults::new(spec, config.listen.ike));
@@ -138,6 +143,7 @@ impl Daemon {
             workers: Workers::new()?,
             streams,
             api,
+            scrapes,
             keys: Keys::default(),
             audit: Audit::default(),
             counters: IoCounters::default(),
@@ -194,7 +200,9 @@ impl Daemon {
                 self.unproved.lost.poll_timeout(),
             ];
             let deadlines = deadlines.into_iter().flatten().map(|deadline| deadline.at);
-            let until = deadlines.chain(self.unproved.next(clock::now())).min();
+            let now = clock::now();
+            let late = [self.unproved.next(now), self.api.next_reader(now)];
+            let until = deadlines.chain(late.into_iter().flatten()).min();
             self.poller.wait(until, &mut ready)?;
             let now = clock::now();
             self.tell_time(now);
@@ -215,6 +223,9 @@ impl Daemon {
             streams.handle_timeout(|| node.streams(), &self.poller, now);
             if self.restorer.is_due(now) {
                 self.put_back(now);
+            }
+            if self.api.next_reader(now).is_some_and(|at| at <= now) {
+                self.serve(now);
             }
             self.carry_out(now);
             let claimants = self.api.claimants();
@@ -300,8 +311,8 @@ impl Daemon {
         Response::Reload(reload::report(&self.config, new))
     }
 
-    /// Applies the differences to another configuration. Routes come first, because only they can
-    /// fail.
+    /// Applies the differences to another configuration. The listener for metrics and routes come
+    /// first, because only they can fail.
     fn reconfigure(&mut self, new: Config, now: Instant) -> Response {
         let report = reload::report(&self.config, &new);
         let new = Arc::new(new.keeping(&self.config));
@@ -316,8 +327,15 @@ impl Daemon {
                 return Response::Error(Failure::new(error.to_string(), fix));
             }
         };
+        if let Err(error) = self.scrapes.reconfigure(&new) {
+            let fix = "correct `listen` in [metrics], then try again; nothing was changed";
+            return Response::Error(Failure::new(format!("{error:#}"), fix));
+        }
         if let Err(error) = self.install_routes(&new) {
             let failed = format!("cannot change the routes: {error}");
+            if let Err(error) = self.scrapes.reconfigure(&self.config) {
+                tracing::error!("cannot restore the listener for metrics: {error:#}");
+            }
             if let Err(error) = self.install_routes(&self.config.clone()) {
                 tracing::error!("cannot restore the routes: {error}");
             }
@@ -409,6 +427,10 @@ impl Daemon {
         let read = Interest::Read;
         self.poller.add(&self.signals, token::SIGNALS, read)?;
         self.poller.add(&self.api, token::API, read)?;
+        if let Some(readers) = self.api.readers() {
+            self.poller.add(&*readers, token::READERS, read)?;
+        }
+        self.poller.add(&self.scrapes, token::SCRAPES, read)?;
         for changes in self.host.changes.descriptors() {
             self.poller.add(changes, token::CHANGES, read)?;
         }

@@ -26,6 +26,7 @@ mod mobile;
 mod needs;
 mod plan;
 mod quota;
+mod readers;
 mod reload;
 mod restorer;
 #[cfg(test)]

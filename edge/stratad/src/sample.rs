@@ -3,7 +3,7 @@
 use config::Config;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process;
 
 /// A folder for configuration files and the keys that they name, until dropped.
@@ -16,6 +16,11 @@ impl Folder {
         let folder = std::env::temp_dir().join(name);
         fs::create_dir_all(&folder).expect("a temporary folder can be made");
         Self(folder)
+    }
+
+    /// Returns the path of the folder.
+    pub fn path(&self) -> &Path {
+        &self.0
     }
 
     /// Writes a key that only its owner can read.

@@ -25,7 +25,7 @@ use lost::Lost;
 use model::{Instant, Origin, Path};
 use node::Sender;
 use queue::{Message, Pushed, Queue};
-use share::Share;
+pub use share::Share;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::net::IpAddr;

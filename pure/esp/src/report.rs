@@ -64,6 +64,14 @@ pub struct SaTraffic {
     pub opened: Traffic,
 }
 
+impl SaTraffic {
+    /// Adds the traffic of another SA.
+    pub fn add(&mut self, other: Self) {
+        self.sealed.add(other.sealed);
+        self.opened.add(other.opened);
+    }
+}
+
 /// All counters of a worker since its creation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters {

@@ -173,8 +173,7 @@ impl Node {
             ike::Event::ChildAssured { child } => self.own.tunnels.confirm(child),
             ike::Event::ChildRetired { child } => self.child_retired(child, now),
             ike::Event::IkeRekeyed { sa, peer } => self.turn(now, |own, turn| {
-                own.tunnels.keys().ike(sa, turn);
-                turn.add(Event::IkeRekeyed { peer });
+                own.tunnels.ike_rekeyed(sa, peer, turn);
             }),
             ike::Event::ChildDown { child, why } => {
                 let deleted = || Ending::Down("the tunnel was deleted".to_owned().into());
@@ -420,7 +419,7 @@ impl Node {
             self.prefer(new);
         }
         let before = self.own.tunnels.end_succession(id);
-        self.turn(now, |own, turn| own.tunnels.settle_meter(id, turn));
+        self.turn(now, |own, turn| own.tunnels.count_traffic(id, turn));
         self.plane.apply(Command::Remove(id));
         let replaced = self.own.tunnels.is_replaced(id);
         let why = if replaced { Ending::Rekeyed } else { why };

@@ -1,10 +1,13 @@
 //! Status that is put together from several owners and engines.
 
+use crate::config::Role;
 use crate::licensing::distribution::licences;
 use crate::licensing::grants::{Csa, Holder};
 use crate::owners::Owners;
 use crate::plane::Plane;
-use crate::status::{ChildStatus, CsaStatus, GrantStatus, PeerState, PeerStatus, SILENT};
+use crate::status::{
+    ChildStatus, CsaStatus, GrantStatus, PeerNumbers, PeerState, PeerStatus, SILENT,
+};
 use crate::tunnels::children::Child;
 use ike::{SaStatus, is_slot};
 use model::{Carrier, ChildSaId, PeerId, PeerNames};
@@ -39,6 +42,40 @@ impl View<'_> {
         let children = self.own.tunnels.children().of_peer(id);
         let children = children.map(|(id, child)| self.child_status(id, child));
         self.peer_status(self.ike.peer(id)?, children.collect())
+    }
+
+    /// Returns the numbers of every configured peer, in the order of the configuration.
+    pub fn numbers(&self) -> impl Iterator<Item = PeerNumbers> {
+        let peers = self.ike.peers().iter();
+        peers.filter_map(|peer| self.numbers_of(peer))
+    }
+
+    fn numbers_of(&self, peer: &ike::Peer) -> Option<PeerNumbers> {
+        let entry = self.own.tunnels.entry(peer.id)?;
+        let current = entry.sa.and_then(|sa| self.ike.sa(sa));
+        let up = current.as_ref().filter(|_| entry.up_since.is_some());
+        let tally = self.own.tunnels.tally().of(peer.id);
+        let mut numbers = PeerNumbers {
+            peer: peer.id,
+            has_tunnels: matches!(peer.role, Role::Vpn { .. }),
+            state: entry.state(),
+            tunnels: 0,
+            silent: current.as_ref().is_some_and(is_silent),
+            heard: up.and_then(|sa| sa.heard),
+            round_trip: up.and_then(|sa| sa.round_trip),
+            path_mtu: None,
+            traffic: tally.gone,
+            rekeys: tally.rekeys,
+        };
+        for (id, child) in self.own.tunnels.children().of_peer(peer.id) {
+            let seen = self.plane.observed(id);
+            let limit = self.own.path_mtus.limit(id).map(|limit| limit.outside);
+            numbers.traffic.add(seen.traffic);
+            numbers.tunnels += usize::from(!child.status.draining);
+            numbers.heard = up.and(numbers.heard.max(seen.heard));
+            numbers.path_mtu = [numbers.path_mtu, limit].into_iter().flatten().min();
+        }
+        Some(numbers)
     }
 
     /// Returns the composite SAs of this endpoint.
@@ -80,11 +117,7 @@ impl View<'_> {
 
     fn peer_status(&self, peer: &ike::Peer, children: Vec<ChildStatus>) -> Option<PeerStatus> {
         let entry = self.own.tunnels.entry(peer.id)?;
-        let state = match (entry.up_since, entry.sa) {
-            (Some(_), _) => PeerState::Up,
-            (None, Some(_)) => PeerState::Connecting,
-            (None, None) => PeerState::Down,
-        };
+        let state = entry.state();
         let current = entry.sa.and_then(|sa| self.ike.sa(sa));
         let kems = current.as_ref().map(|sa| sa.kems.clone());
         let up = current.as_ref().filter(|_| state == PeerState::Up);
@@ -109,7 +142,7 @@ impl View<'_> {
             carrier: current.as_ref().map_or(Carrier::Udp, |sa| sa.path.carrier),
             since: entry.up_since,
             heard,
-            silent: current.as_ref().is_some_and(|sa| sa.tries >= SILENT),
+            silent: current.as_ref().is_some_and(is_silent),
             rivals: self.own.tunnels.rivals(peer.id),
             ppk: current.as_ref().is_some_and(|sa| sa.ppk),
             kems: kems.unwrap_or_default(),
@@ -135,6 +168,10 @@ impl View<'_> {
             ..child.status.clone()
         }
     }
+}
+
+const fn is_silent(sa: &SaStatus) -> bool {
+    sa.tries >= SILENT
 }
 
 /// Returns the remote address of the IKE SA or, without an IKE SA, the configured one.

@@ -84,10 +84,14 @@ pub use mobility::{Candidate, Standing, Way};
 pub use node::Node;
 pub use path_mtu::{Discovery, Origin, ProbeCounts};
 pub use pep::{FlowStatus, Side};
-pub use status::{ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerState, PeerStatus, SILENT};
+pub use status::{
+    ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerNumbers, PeerState, PeerStatus, SILENT,
+    Totals,
+};
 pub use transit::{TransitCounters, Verdict};
 pub use tunnels::desired::{Refused, UnknownPeer};
 pub use tunnels::initiations::OVERDUE;
 pub use tunnels::level::NoLevel;
 pub use tunnels::moving::{CannotMove, PathsStatus};
 pub use tunnels::rivals::InTurns;
+pub use tunnels::tally::{SET_UP_BOUNDS, SetUps};

@@ -1,6 +1,6 @@
 //! The composition: commands, inputs and outputs. `dispatch.rs` joins the engines and the owners.
 
-use crate::config::{Config, Inside, spd};
+use crate::config::{Config, Inside, Role, spd};
 use crate::inspect::View;
 use crate::licensing::Licensing;
 use crate::licensing::migration::MigrationCounters;
@@ -10,12 +10,13 @@ use crate::mobile_ip::{
 use crate::owners::Owners;
 use crate::path_mtu::PathMtus;
 use crate::plane::Plane;
-use crate::status::{CsaStatus, HeldGrant, PeerStatus};
+use crate::status::{CsaStatus, HeldGrant, PeerNumbers, PeerStatus, Totals};
 use crate::transit::{Transit, TransitCounters};
 use crate::tunnels::desired::{Refused, UnknownPeer};
 use crate::tunnels::level::NoLevel;
 use crate::tunnels::moving::{CannotMove, PathsStatus};
 use crate::tunnels::outside::Outside;
+use crate::tunnels::tally::SetUps;
 use crate::tunnels::{TunnelConfig, Tunnels};
 use crate::{
     CannotReauthenticate, CannotRedirect, CannotRekey, Event, ProbeCounts, Rekey, Side, Verdict,
@@ -679,6 +680,36 @@ impl Node {
     /// Returns the status of the peer with a name, without visiting others.
     pub fn peer_named(&self, name: &str) -> Option<PeerStatus> {
         self.view().peer(self.id(name).ok()?)
+    }
+
+    /// Returns the numbers of configured peers, in the order of the configuration, of `most` peers
+    /// at most.
+    pub fn peer_numbers(&self, most: usize) -> Vec<PeerNumbers> {
+        self.view().numbers().take(most).collect()
+    }
+
+    /// Returns the numbers of peers, SAs and grants.
+    pub fn totals(&self) -> Totals {
+        Totals {
+            peers: self.ike.peers().len(),
+            up: self.own.tunnels.count_up(),
+            children: self.own.tunnels.children().len(),
+            grants: self.own.transit.held().count(),
+        }
+    }
+
+    /// Returns how long the set-ups of IKE SAs took.
+    pub const fn set_ups(&self) -> &SetUps {
+        self.own.tunnels.tally().set_ups()
+    }
+
+    /// Returns the gateways of this licensed node, each with the number of packets that their
+    /// grants opened.
+    pub fn opened_for(&self) -> impl Iterator<Item = (PeerId, u64)> {
+        let opened = self.own.transit.opened_for();
+        let peers = self.ike.peers().iter();
+        let gateways = peers.filter(|peer| matches!(peer.role, Role::Gateway));
+        gateways.map(move |peer| (peer.id, opened.get(&peer.id).copied().unwrap_or_default()))
     }
 
     /// Returns the composite SAs of this endpoint.

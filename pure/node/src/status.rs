@@ -4,13 +4,14 @@ use crate::tunnels::desired::Refused;
 use crate::tunnels::rivals::InTurns;
 use crate::{Cause, GrantState};
 use crypto::Secret;
-use esp::Traffic;
+use esp::{SaTraffic, Traffic};
 use ike::Windows;
 use model::{
     Carrier, ChildSa, CsaId, Exchanges, Identity, InnerAddresses, Instant, Kem, Licence, Mode,
     PeerId, Signal, Spi, TrafficSelector, ZoneAgreement, ZoneId,
 };
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// Number of times that a request is sent before its peer counts as silent.
 pub const SILENT: u32 = 3;
@@ -66,6 +67,44 @@ pub struct PeerStatus {
     pub children: Vec<ChildStatus>,
     /// Names of configured child SAs that are not up although the peer is.
     pub missing: Vec<String>,
+}
+
+/// Numbers of one configured peer, for metrics. They cost less than a [`PeerStatus`].
+#[derive(Clone, Copy, Debug)]
+pub struct PeerNumbers {
+    /// The peer.
+    pub peer: PeerId,
+    /// True if it is the other end of tunnels, and no licensed node, gateway or neighbour.
+    pub has_tunnels: bool,
+    /// State of the connection.
+    pub state: PeerState,
+    /// Number of child SAs that packets are sealed on, or that stand by for that.
+    pub tunnels: usize,
+    /// As in [`PeerStatus::silent`].
+    pub silent: bool,
+    /// As in [`PeerStatus::heard`].
+    pub heard: Option<Instant>,
+    /// Smoothed time from an IKE request to its response, if it was measured on this path.
+    pub round_trip: Option<Duration>,
+    /// Smallest known path MTU of its child SAs, in octets.
+    pub path_mtu: Option<u16>,
+    /// Traffic of all its child SAs, including those that are gone.
+    pub traffic: SaTraffic,
+    /// Rekeys of the IKE SA and of child SAs.
+    pub rekeys: u64,
+}
+
+/// Numbers of peers and SAs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Configured peers of all kinds.
+    pub peers: usize,
+    /// Peers with an established IKE SA.
+    pub up: usize,
+    /// Child SAs.
+    pub children: usize,
+    /// Grants held as a licensed node.
+    pub grants: usize,
 }
 
 /// One child SA.

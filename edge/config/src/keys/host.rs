@@ -2,11 +2,11 @@
 
 use super::show::{certificate, file, list, or, revocation_list, size, text, word};
 use super::{DAY, Effect, Key, Read, SECOND, Shown, own, put, time};
-use crate::config::socket;
+use crate::config::{group, socket_path};
 use crate::reader::Value;
 use crate::{
-    Aead, Audit, Config, Listen, LogLevel, Offload, PathMtu, Pool, Redirect, Sessions, Tunnel,
-    When, credential, listen, pool, revocation, tunnel,
+    Aead, Audit, Config, Listen, LogLevel, MetricsAddress, Offload, PathMtu, Pool, Redirect,
+    Sessions, Tunnel, When, credential, listen, pool, revocation, tunnel,
 };
 use crypto::Certificate;
 
@@ -230,14 +230,38 @@ pub(crate) const LISTEN: &[Key<Listen>] = &[
     },
 ];
 
-/// The key of `[control]`.
-pub(crate) const CONTROL: &[Key<Config>] = &[Key {
-    name: "socket",
-    about: "socket on which `strata` reaches `stratad`",
-    example: r#""/run/strata/strata.sock""#,
-    effect: Effect::Restart,
-    read: Read::Optional(|value, config| put(&mut config.socket, socket(value))),
-    show: |config| text(config.socket.display()),
+/// The keys of `[control]`.
+pub(crate) const CONTROL: &[Key<Config>] = &[
+    Key {
+        name: "socket",
+        about: "socket on which `strata` reaches `stratad`",
+        example: r#""/run/strata/strata.sock""#,
+        effect: Effect::Restart,
+        read: Read::Optional(|value, config| put(&mut config.socket, socket_path(value))),
+        show: |config| text(config.socket.display()),
+    },
+    Key {
+        name: "group",
+        about: "group whose members may use the commands that change nothing and show no keys; \
+            default: none",
+        example: r#""strata""#,
+        effect: Effect::Restart,
+        read: Read::Optional(|value, config| put(&mut config.readers, group(value).map(Some))),
+        show: |config| or("none", config.readers.as_ref()),
+    },
+];
+
+/// The key of `[metrics]`.
+pub(crate) const METRICS: &[Key<Config>] = &[Key {
+    name: "listen",
+    about: "address and port, or path of a Unix socket, at which Prometheus reads counters; default: \
+        none",
+    example: r#""127.0.0.1:9580""#,
+    effect: Effect::Applied,
+    read: Read::Optional(|value, config| {
+        put(&mut config.metrics, MetricsAddress::read(value).map(Some))
+    }),
+    show: |config| or("none", config.metrics.as_ref()),
 }];
 
 /// The key of `[log]`.

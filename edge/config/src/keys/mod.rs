@@ -16,7 +16,9 @@ mod show;
 mod zones;
 
 pub(crate) use forward::{DIVERT, HANDOVER, REGULATE, SNOOP, STAND_IN};
-pub(crate) use host::{AUDIT, CONTROL, LISTEN, LOG, NODE, POOL, REDIRECT, SESSIONS, STORE, TUNNEL};
+pub(crate) use host::{
+    AUDIT, CONTROL, LISTEN, LOG, METRICS, NODE, POOL, REDIRECT, SESSIONS, STORE, TUNNEL,
+};
 pub(crate) use mobility::{
     FOREIGN_AGENT, FOREIGN_NEIGHBOUR, HOME_AGENT, HOME_AGENT_FOREIGN, HOME_AGENT_MOBILE, LISTED,
     LISTED_AGENT, MOBILE, MOBILE_NODE, MOBILE_NODE_AGENT, RESIDENT,
@@ -164,6 +166,7 @@ pub fn described() -> Vec<Described> {
     describe("tunnel", TUNNEL, &mut all);
     describe("listen", LISTEN, &mut all);
     describe("control", CONTROL, &mut all);
+    describe("metrics", METRICS, &mut all);
     describe("log", LOG, &mut all);
     describe("audit", AUDIT, &mut all);
     describe("store", STORE, &mut all);
@@ -208,6 +211,7 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
         fixed("tunnel", TUNNEL, &config.tunnel),
         fixed("listen", LISTEN, &config.listen),
         fixed("control", CONTROL, config),
+        fixed("metrics", METRICS, config),
         fixed("log", LOG, config),
         fixed("audit", AUDIT, &config.audit),
         fixed("store", STORE, config),

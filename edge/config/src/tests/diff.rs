@@ -35,6 +35,9 @@ tcp = 4500
 fragment = 1400
 [control]
 socket = "/run/other.sock"
+group = "other"
+[metrics]
+listen = "127.0.0.1:9581"
 [log]
 level = "warn"
 [audit]
@@ -244,6 +247,8 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             Applied,
         ),
         ("control.socket", "other.sock", "another.sock", Restart),
+        ("control.group", "\"other\"", "\"another\"", Restart),
+        ("metrics.listen", ":9581", ":9582", Applied),
         ("log.level", "warn", "debug", Applied),
         ("audit.file", "other.jsonl", "another.jsonl", Applied),
         (

@@ -687,6 +687,57 @@ fn names_can_be_typed_and_devices_can_exist() {
     assert!(same.contains("`ike` and `nat` are the same port"), "{same}");
 }
 
+// Refuses: metrics
+#[test]
+fn metrics_are_read_at_an_address_with_a_port_or_at_a_path() {
+    let listen = |at: &str| format!("{NODE}{OFFICE}[metrics]\nlisten = \"{at}\"\n");
+    for bad in [
+        "9580",
+        "127.0.0.1",
+        "127.0.0.1:0",
+        "[::1]:99999",
+        "localhost:9580",
+        "metrics.sock",
+    ] {
+        assert_eq!(
+            only_fault(&listen(bad)),
+            format!(
+                "10:10 metrics.listen | `{bad}` is neither an address with a port nor a path | \
+                 write \"127.0.0.1:9580\", \"[::1]:9580\", or the absolute path of a Unix socket"
+            )
+        );
+    }
+    for local in [
+        "127.0.0.1:9580",
+        "127.8.9.1:9580",
+        "[::1]:9580",
+        "/run/strata/metrics.sock",
+    ] {
+        assert_eq!(warnings(&listen(local)), [], "{local}");
+    }
+    for exposed in [
+        "0.0.0.0:9580",
+        "192.0.2.1:9580",
+        "[::]:9580",
+        "[::ffff:192.0.2.1]:9580",
+    ] {
+        let address = exposed.parse().unwrap();
+        let warning = Warning::MetricsExposed { address };
+        assert_eq!(warnings(&listen(exposed)), [warning], "{exposed}");
+    }
+}
+
+// Refuses: readers
+#[test]
+fn a_group_is_named_and_not_numbered() {
+    let group = |name: &str| format!("{NODE}{OFFICE}[control]\ngroup = \"{name}\"\n");
+    for bad in ["100", "a b", "x/y", "-x"] {
+        let fault = only_fault(&group(bad));
+        assert!(fault.contains("cannot be the name of a group"), "{fault}");
+    }
+    assert_eq!(warnings(&group("strata")), []);
+}
+
 // Refuses: ike-fragments
 #[test]
 fn fragments_too_small_for_anything_are_a_fault() {

@@ -608,6 +608,20 @@ pub const FEATURES: &[Feature] = &[
         not_needed: &[],
     },
     Feature {
+        id: "metrics",
+        name: "Metrics for Prometheus over HTTP, with alert rules and a dashboard",
+        keys: &["metrics.listen"],
+        verbs: &["metrics"],
+        not_needed: &[],
+    },
+    Feature {
+        id: "readers",
+        name: "A socket for a group whose members look into the daemon and change nothing",
+        keys: &["control.group"],
+        verbs: &["status", "explain", "metrics"],
+        not_needed: &[(Recovers, "it keeps nothing that could be lost")],
+    },
+    Feature {
         id: "reload",
         name: "Changing a running daemon",
         keys: &[],

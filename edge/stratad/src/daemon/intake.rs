@@ -6,7 +6,7 @@ use crate::batch::{Arrived, BATCH, TURNS, fill};
 use crate::faults::{self, Way};
 use crate::host::Host;
 use crate::needs;
-use crate::sink::PacketSink;
+use crate::sink::{IoCounters, PacketSink};
 use crate::trace::{self, Trace};
 use crate::troubles::Task;
 use crate::unproved::{self, Unproved};
@@ -32,6 +32,13 @@ impl Daemon {
         match ready.token {
             token::SIGNALS => {}
             token::API => self.serve(now),
+            // Answered with the next turn of the loop, in their share of time.
+            token::READERS => {
+                if let Some(readers) = self.api.readers() {
+                    readers.handle_ready();
+                }
+            }
+            token::SCRAPES => self.write_metrics(now),
             token::CHANGES => self.read_changes(now),
             token::WORKERS => self.hear(now),
             token::REPORTS => self.read_reports(now),
@@ -73,17 +80,9 @@ impl Daemon {
     /// Answers API clients after the node's output has been carried out. A tunnel that is reported
     /// up then has its addresses and routes, and a connection opened after the answer uses the
     /// tunnel.
-    fn serve(&mut self, now: Instant) {
+    pub(super) fn serve(&mut self, now: Instant) {
         self.carry_out(now);
-        self.counters.streams = self.streams.counts;
-        self.counters.unproved = self.unproved.lost.total;
-        if let Some(faults) = &self.faults {
-            self.counters.faults = faults.counts();
-        }
-        let mut counters = self.counters;
-        counters.add(&self.workers.counters());
-        self.api.set_unguarded(self.host.clear.fault());
-        self.api.set_errors(self.errors(now));
+        let counters = self.observe(now);
         let parts = Parts {
             node: &mut self.node,
             keys: &mut self.keys,
@@ -95,6 +94,29 @@ impl Daemon {
             let response = self.reload(asked.dry_run, now);
             self.api.reloaded(&asked, &response);
         }
+    }
+
+    /// Hands the metrics over to the thread that serves them, if it wants them.
+    fn write_metrics(&mut self, now: Instant) {
+        if self.scrapes.is_wanted() {
+            let counters = self.observe(now);
+            let text = self.api.metrics(&self.node, &counters, now);
+            self.scrapes.publish(text);
+        }
+    }
+
+    /// Tells the API of failures that last. Returns the counters.
+    fn observe(&mut self, now: Instant) -> IoCounters {
+        self.counters.streams = self.streams.counts;
+        self.counters.unproved = self.unproved.lost.total;
+        if let Some(faults) = &self.faults {
+            self.counters.faults = faults.counts();
+        }
+        let mut counters = self.counters;
+        counters.add(&self.workers.counters());
+        self.api.set_unguarded(self.host.clear.fault());
+        self.api.set_errors(self.errors(now));
+        counters
     }
 
     /// Returns all failures of the daemon and its host. A route that is awaited explains that

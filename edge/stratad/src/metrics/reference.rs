@@ -1,10 +1,11 @@
 //! `docs/reference/metrics.md`: every metric that a daemon of any role exports.
 
-use super::text;
+use super::{Sources, text};
 use crate::sample::Folder;
 use crate::setup;
 use crate::sink::IoCounters;
-use crypto::{Certificate, RevocationList};
+use control::Trouble;
+use crypto::{Certificate, RevocationList, UnixTime};
 use model::Instant;
 use node::{Node, mobile_ip};
 use pages::{Source, snake_case};
@@ -13,7 +14,7 @@ use std::fmt::Write;
 use std::fs;
 
 /// Examples whose roles have all metrics together.
-const EXAMPLES: [&str; 4] = ["licensed", "mobile_node", "foreign_agent", "home_agent"];
+pub(super) const EXAMPLES: [&str; 4] = ["licensed", "mobile_node", "foreign_agent", "home_agent"];
 
 /// Structs with the fields that counters come from, by the beginning of the metric's name.
 const FIELDS: [(&str, &str, &str); 13] = [
@@ -60,13 +61,23 @@ const FIELDS: [(&str, &str, &str); 13] = [
     ),
 ];
 
+/// Files that show fields as values of labels.
+const FILES: [&str; 5] = [
+    "edge/stratad/src/metrics/esp.rs",
+    "edge/stratad/src/metrics/ike.rs",
+    "edge/stratad/src/metrics/licensed.rs",
+    "edge/stratad/src/metrics/mobile_ip.rs",
+    "edge/stratad/src/sink.rs",
+];
+
 /// Files with methods that counters come from.
 const METHODS: [&str; 2] = ["pure/esp/src/report.rs", "pure/node/src/path_mtu/mod.rs"];
 
 const INTRODUCTION: &str = "# Metrics\n\n\
-    `strata metrics` prints them as OpenMetrics text ([monitoring](../operate/monitoring.md)). Names \
-    of\ncounters then end with `_total`. Counters begin with 0 at the start of `stratad`. The metrics \
-    of\nMobile IP exist if this host has a role in it, those of SNOOP if it is enabled.\n\n\
+    `strata metrics` prints them in the text format of Prometheus, and `listen` in `[metrics]` serves\n\
+    them ([monitoring](../operate/monitoring.md)). Counters begin with 0 at the start of `stratad`. \
+    The\nmetrics of Mobile IP exist if this host has a role in it, those of SNOOP if it is enabled. \
+    Metrics with\nthe label `peer` exist for the first 1000 peers.\n\n\
     | metric | type | label | meaning |\n|---|---|---|---|\n";
 
 /// A metric with its label and the values seen of it.
@@ -86,16 +97,10 @@ struct Families(Vec<(String, Family)>);
 fn the_page_has_every_metric() {
     let (mut families, mut reasons) = (Families::default(), reasons());
     for node in EXAMPLES.map(example) {
-        families.add(&text(
-            &node,
-            &IoCounters::default(),
-            &certificates(),
-            &lists(),
-            Instant::ZERO,
-        ));
+        families.add(&metrics(&node));
         observed(&node, &mut reasons);
     }
-    families.add_empty(&reasons);
+    families.add_labels(&reasons);
     let mut page = format!("{}{INTRODUCTION}", pages::HEAD);
     for (
         name,
@@ -114,8 +119,28 @@ fn the_page_has_every_metric() {
     pages::check("reference/metrics.md", &page);
 }
 
+/// Returns the metrics of a node, with a failure and with certificates.
+pub(super) fn metrics(node: &Node) -> String {
+    let failure = Trouble {
+        task: "dns".to_owned(),
+        remote: None,
+        what: String::new(),
+        fix: String::new(),
+        seconds: None,
+    };
+    let sources = Sources {
+        node,
+        counters: &IoCounters::default(),
+        certificates: &certificates(),
+        lists: &lists(),
+        failures: &[failure],
+        began: UnixTime(0),
+    };
+    text(&sources, Instant::ZERO)
+}
+
 /// Returns a node of an example.
-fn example(name: &str) -> Node {
+pub(super) fn example(name: &str) -> Node {
     let folder = Folder::new(&format!("metrics-{name}"));
     for key in ["gw.psk", "home.key", "office.psk", "alice.psk"] {
         folder.write_key(key, "9f86d081884c7d659a2feaa0c55ad015\n");
@@ -143,17 +168,17 @@ type Reasons = BTreeMap<(&'static str, String), String>;
 fn reasons() -> Reasons {
     let mut reasons = Reasons::new();
     for why in mobile_ip::Dropped::ALL {
-        let key = ("strata_mobile_dropped", why.label().to_owned());
+        let key = ("strata_mobile_dropped_total", why.label().to_owned());
         reasons.insert(key, why.to_string());
     }
     for (metric, file, name) in [
         (
-            "strata_key_requests_refused",
+            "strata_key_requests_refused_total",
             "pure/node/src/cause.rs",
             "NoKeys",
         ),
         (
-            "strata_mobile_dropped",
+            "strata_mobile_dropped_total",
             "pure/wire/src/ip_in_ip.rs",
             "Refusal",
         ),
@@ -166,7 +191,7 @@ fn reasons() -> Reasons {
     let tunnel = Source::read("pure/mobility/src/mobile_ip/tunnel.rs");
     for variant in ["NoTunnel", "Spoofed", "OtherEncapsulation"] {
         let doc = tunnel.doc_within("TunnelDrop", variant).unwrap();
-        reasons.insert(("strata_mobile_dropped", snake_case(variant)), doc);
+        reasons.insert(("strata_mobile_dropped_total", snake_case(variant)), doc);
     }
     reasons
 }
@@ -174,22 +199,22 @@ fn reasons() -> Reasons {
 /// Adds the reasons that a node counts from its start.
 fn observed(node: &Node, reasons: &mut Reasons) {
     for (why, _) in node.esp_counters().drops() {
-        let key = ("strata_esp_dropped", why.label().to_owned());
+        let key = ("strata_esp_dropped_total", why.label().to_owned());
         reasons.insert(key, why.to_string());
     }
     for (why, _) in node.ike_counters().drops() {
-        let key = ("strata_ike_dropped", why.label().to_owned());
+        let key = ("strata_ike_dropped_total", why.label().to_owned());
         reasons.insert(key, why.to_string());
     }
     let snoop = node.snoop_counters().into_iter();
     for (name, doc, _) in snoop.flat_map(|counters| counters.iter()) {
-        let key = ("strata_snoop_segments", name.to_owned());
+        let key = ("strata_snoop_segments_total", name.to_owned());
         reasons.insert(key, doc.trim().to_owned());
     }
 }
 
 impl Families {
-    /// Adds what an OpenMetrics text has.
+    /// Adds the families of a text.
     fn add(&mut self, text: &str) {
         for line in text.lines() {
             let words: Vec<_> = line.splitn(4, ' ').collect();
@@ -204,18 +229,11 @@ impl Families {
         }
     }
 
-    /// Adds metrics without a value so far.
-    fn add_empty(&mut self, reasons: &Reasons) {
-        let source = Source::read("edge/stratad/src/metrics.rs");
+    /// Adds the label of metrics without a sample so far.
+    fn add_labels(&mut self, reasons: &Reasons) {
         for (metric, _) in reasons.keys() {
-            let family = self.family(metric);
-            if family.help.is_empty() {
-                let name = metric.trim_start_matches("strata_");
-                let call = source.between(&format!("\"{name}\","), ",\n");
-                family.help = call.trim().trim_matches('"').to_owned();
-                family.kind = "counter".to_owned();
-                family.label = Some("reason".to_owned());
-            }
+            let label = &mut self.family(metric).label;
+            label.get_or_insert_with(|| "reason".to_owned());
         }
     }
 
@@ -223,7 +241,9 @@ impl Families {
         let Some((name, labels)) = line.split_once('{') else {
             return;
         };
-        let name = name.strip_suffix("_total").unwrap_or(name);
+        if name.ends_with("_bucket") {
+            return;
+        }
         let family = self.family(name);
         if let Some((label, value)) = labels.split_once("=\"") {
             family.label = Some(label.to_owned());
@@ -273,8 +293,9 @@ impl Family {
 
 /// Returns the documentation of the field that a value of a metric's label shows.
 fn of_field(metric: &str, value: &str) -> Option<String> {
-    let field = shown_by("edge/stratad/src/metrics.rs", metric, value);
-    let field = field.or_else(|| shown_by("edge/stratad/src/sink.rs", metric, value))?;
+    let field = FILES
+        .iter()
+        .find_map(|file| shown_by(file, metric, value))?;
     let structs = FIELDS.iter().filter(|(name, ..)| metric.starts_with(name));
     let docs = structs.flat_map(|(_, file, name)| {
         let parts = Source::read(file).parts(&format!("pub struct {name}"));
@@ -295,7 +316,10 @@ fn shown_by(file: &str, metric: &str, value: &str) -> Option<String> {
     let source = Source::read(file);
     let code = source.code();
     let name = metric.trim_start_matches("strata_");
-    let near = code.find(&format!("\"{name}\"")).unwrap_or_default();
+    let is_fixed = file.ends_with("/sink.rs");
+    let near = code
+        .find(&format!("\"{name}\""))
+        .or(is_fixed.then_some(0))?;
     let shown = format!("(\"{value}\", ");
     let places = code.match_indices(&shown).map(|(at, _)| at);
     let at = places.min_by_key(|at| at.abs_diff(near))?;

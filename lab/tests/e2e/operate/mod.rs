@@ -10,6 +10,8 @@ mod explain;
 mod faults;
 mod flood;
 mod leak;
+mod metrics;
+mod readers;
 mod reload;
 mod relock;
 mod restore;

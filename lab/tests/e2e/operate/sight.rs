@@ -276,7 +276,11 @@ fn metrics_and_status_tell_when_a_peer_was_heard_and_that_it_is_silent() -> Resu
     let pair = Pair::new("sight")?;
     let mut tunnel = start(&pair, "info")?;
     let gateway = &tunnel.gateway;
-    let [up, silent, heard] = ["peer_up", "peer_silent", "peer_heard_seconds"];
+    let [up, silent, heard] = [
+        "peer_up",
+        "peer_silent",
+        "peer_last_heard_timestamp_seconds",
+    ];
     ensure!(metric(gateway, up, "alice")? == Some(0));
     ensure!(
         metric(gateway, heard, "alice")?.is_none(),

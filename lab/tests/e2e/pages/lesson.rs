@@ -34,7 +34,7 @@ use std::time::Duration;
 pub const SECRET: &str = "4qHg8o8xEl1a3mVYz0j9k7bDq5Tn2RcuWfPyGhSIA6M=\n";
 
 /// Places that a lesson does not have. A block that belongs there is shown and not run.
-pub const ELSEWHERE: [(&str, &str); 5] = [
+pub const ELSEWHERE: [(&str, &str); 6] = [
     (
         "source",
         "builds and installs: the phase `programs` builds, and nothing is installed by tests",
@@ -43,6 +43,10 @@ pub const ELSEWHERE: [(&str, &str); 5] = [
     (
         "manager",
         "a file of NetworkManager or systemd-networkd, which need a machine of their own",
+    ),
+    (
+        "prometheus",
+        "a file of Prometheus: `operate::metrics` runs promtool instead",
     ),
     (
         "figures",

@@ -137,7 +137,7 @@ fn a_certificate_that_ends_soon_is_warned_of() -> Result<()> {
     ensure!(warned(&checked), "{checked}");
     let metrics = mobile.strata_text("metrics")?;
     ensure!(
-        metrics.contains("strata_certificate_end_seconds{subject=\"CN=end.pem CN\"}"),
+        metrics.contains("strata_certificate_expiry_timestamp_seconds{subject=\"CN=end.pem CN\"}"),
         "{metrics}"
     );
     mobile

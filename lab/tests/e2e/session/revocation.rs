@@ -102,7 +102,7 @@ fn a_list_that_comes_by_reload_ends_the_tunnel() -> Result<()> {
         |status: &Value| !is_up(status) && refusal(status).contains("the certificate was revoked");
     tunnel.mobile.wait_until("status", DEADLINE, told)?;
     let metrics = tunnel.gateway.strata_text("metrics")?;
-    let end = "strata_revocation_list_end_seconds{issuer=\"CN=Root\"}";
+    let end = "strata_revocation_list_expiry_timestamp_seconds{issuer=\"CN=Root\"}";
     ensure!(metrics.contains(end), "{metrics}");
     // A new certificate with a new key is accepted.
     let again = "pki issue --ca root --out made --force --id alice@example.net";

@@ -12,6 +12,7 @@ use crypto::Secret;
 use model::{
     ChildSaId, Identity, IkeSaId, InnerAddresses, Instant, Kem, Lease, Path, PeerId, Suite,
 };
+use std::time::Duration;
 use wire::ike::Header;
 
 /// State of an IKE SA.
@@ -54,11 +55,15 @@ pub struct SaStatus {
     pub moves: Option<bool>,
     /// Window sizes, and the number of outstanding requests.
     pub windows: Windows,
+    /// Time at which its set-up began.
+    pub began: Instant,
     /// Time at which it came up.
     pub since: Option<Instant>,
     /// Time of the last authentic message, and of the last packet of its child SAs that the caller
     /// has reported. `None` until it is up.
     pub heard: Option<Instant>,
+    /// Smoothed time from a request to its response, if it was measured on this path.
+    pub round_trip: Option<Duration>,
     /// Number of times that its oldest outstanding request was sent; 0 if none is outstanding.
     pub tries: u32,
     /// True if either end may clone it.
@@ -241,8 +246,10 @@ impl Engine {
             kems: up.map_or_else(Vec::new, |up| up.keys.kems.clone()),
             moves: up.and_then(|up| up.chooses_path()),
             windows: sa.core.windows(),
+            began: sa.core.began,
             since: up.map(|up| up.terms.contact.since),
             heard: up.map(|up| up.liveness.heard),
+            round_trip: sa.core.requests.round_trip(),
             tries: sa.core.requests.tries(),
             clones: up.is_some_and(|up| up.terms.clones),
             aside: up.is_some_and(|up| up.replacement.aside.is_some()),

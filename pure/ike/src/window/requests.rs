@@ -91,6 +91,11 @@ impl Requests {
         self.timeout.first(timers)
     }
 
+    /// Returns the smoothed round trip of the path, if it was measured.
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        self.timeout.round_trip()
+    }
+
     /// Drops the measurements, as the path has changed: "Packets sent on the old path MUST NOT
     /// contribute to congestion control or RTT estimation for the new path" (RFC 9000 section 9.4).
     pub(crate) fn forget_round_trip(&mut self) {

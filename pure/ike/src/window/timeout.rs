@@ -38,6 +38,11 @@ impl Timeout {
             .min(timers.retransmit_within)
     }
 
+    /// Returns the smoothed round trip, if it was measured.
+    pub(super) fn round_trip(&self) -> Option<Duration> {
+        self.round_trip.map(|round_trip| round_trip.smoothed)
+    }
+
     /// Adds the time that the response to a request took. The request must have been sent only
     /// once: "RTT samples MUST NOT be made using segments that were retransmitted" (section 3).
     pub(super) fn measure(&mut self, took: Duration) {
@@ -100,8 +105,9 @@ mod tests {
     #[test]
     fn the_second_measurement_is_weighted_as_section_2_3_says() {
         let longer = Duration::from_millis(800);
-        let expected = Duration::from_millis(625 + 4 * 275);
-        assert_eq!(first(measured(&[SATELLITE, longer])), expected);
+        let timeout = measured(&[SATELLITE, longer]);
+        assert_eq!(timeout.round_trip(), Some(Duration::from_millis(625)));
+        assert_eq!(first(timeout), Duration::from_millis(625 + 4 * 275));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Rekeys while packets flow: nothing is lost, and licensed nodes continue to read.
 
 use super::world::{GATEWAY, Hop, Hosts, LICENSED, MOBILE, Policies, World};
-use crate::{CannotRekey, Event, Rekey, Stance};
+use crate::{CannotRekey, Event, PeerNumbers, PeerState, Rekey, Stance};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -206,4 +206,53 @@ fn rekeys_that_cannot_be_are_refused_with_a_reason() {
         1,
         "the grant stays"
     );
+}
+
+fn numbers(world: &World, who: usize) -> PeerNumbers {
+    let node = &world.nodes[who];
+    let mut all = node.peer_numbers(usize::MAX).into_iter();
+    all.find(|numbers| node.name(numbers.peer) == PEERS[who])
+        .unwrap()
+}
+
+#[test]
+fn the_numbers_of_a_peer_outlive_the_sas_that_they_are_about() {
+    let mut world = World::connected(without_snoop());
+    let mut sent = 0;
+    for what in [Rekey::Children, Rekey::Ike, Rekey::Children] {
+        rekey(&mut world, GATEWAY, what);
+        sent += stream(&mut world, sent, Duration::from_secs(2));
+    }
+    world.run_for(Duration::from_secs(1));
+    for who in [MOBILE, GATEWAY] {
+        let numbers = numbers(&world, who);
+        assert_eq!(numbers.traffic.sealed.packets, u64::from(sent));
+        assert_eq!(numbers.traffic.opened.packets, u64::from(sent));
+        assert_eq!(
+            (numbers.rekeys, numbers.state, numbers.has_tunnels),
+            (3, PeerState::Up, true)
+        );
+        assert!(numbers.round_trip.is_some() && numbers.tunnels > 0);
+    }
+    let opened: u64 = world.nodes[LICENSED]
+        .opened_for()
+        .map(|(_, count)| count)
+        .sum();
+    assert_eq!(opened, 2 * u64::from(sent));
+    let before = numbers(&world, GATEWAY).traffic;
+    let down = world.command(MOBILE, |node, now| node.down("gw", now));
+    assert_eq!(down, Ok(()));
+    world.run_for(Duration::from_secs(5));
+    let after = numbers(&world, GATEWAY);
+    assert_eq!(
+        (after.traffic, after.tunnels, after.heard),
+        (before, 0, None)
+    );
+    let totals = world.nodes[GATEWAY].totals();
+    assert_eq!(
+        (totals.up, totals.children),
+        (1, 0),
+        "the licensed node stays"
+    );
+    assert!(world.nodes[MOBILE].set_ups().count == 1);
 }

@@ -23,6 +23,8 @@ pub(crate) struct Holdings {
     /// The grants by their properties: packets and messages visit no others.
     index: BTreeSet<(Entry, CsaId)>,
     last: u64,
+    /// Packets opened by grants that are gone, by gateway.
+    opened: BTreeMap<PeerId, u64>,
 }
 
 /// Property of a grant that is looked up.
@@ -51,6 +53,8 @@ pub(crate) struct Held {
     /// The gateway's identifier of the line.
     pub granted_line: CsaId,
     pub status: HeldGrant,
+    /// Packets that it opened.
+    pub opened: u64,
     /// Keys that other nodes may fetch: the grant as received, without the keys to write and
     /// inject.
     pub onward: Option<Box<Grant<Secret>>>,
@@ -110,8 +114,25 @@ impl Holdings {
         self.held.get(&csa)
     }
 
+    /// Counts a packet that a grant opened. Returns its line.
+    pub fn count_opened(&mut self, csa: CsaId) -> Option<Line> {
+        let held = self.held.get_mut(&csa)?;
+        held.opened += 1;
+        Some(held.line)
+    }
+
+    /// Returns the packets opened for each gateway.
+    pub fn opened(&self) -> BTreeMap<PeerId, u64> {
+        let mut opened = self.opened.clone();
+        for held in self.held.values() {
+            *opened.entry(held.status.gateway).or_default() += held.opened;
+        }
+        opened
+    }
+
     pub fn remove(&mut self, csa: CsaId) -> Option<Held> {
         let held = self.held.remove(&csa)?;
+        *self.opened.entry(held.status.gateway).or_default() += held.opened;
         for entry in held.entries() {
             self.index.remove(&(entry, csa));
         }
@@ -244,10 +265,25 @@ mod tests {
             line: names.line,
             granted_line: grant.line,
             status,
+            opened: 0,
             onward: None,
         };
         holdings.insert(names.csa, held);
         names
+    }
+
+    #[test]
+    fn packets_are_counted_for_their_gateway_beyond_the_end_of_a_grant() {
+        let mut holdings = Holdings::default();
+        let [first, second] = [1, 2].map(|csa| hold(&mut holdings, PeerId(1), csa).csa);
+        let other = hold(&mut holdings, PeerId(0), 1).csa;
+        for csa in [first, first, second, other] {
+            assert!(holdings.count_opened(csa).is_some());
+        }
+        holdings.remove(first);
+        assert_eq!(holdings.count_opened(first), None);
+        let opened = [(PeerId(0), 1), (PeerId(1), 3)];
+        assert_eq!(holdings.opened(), BTreeMap::from(opened));
     }
 
     /// The PEP shares its memory by owner.

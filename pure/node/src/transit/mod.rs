@@ -161,6 +161,7 @@ impl Transit {
             line: names.line,
             granted_line: grant.line,
             status: status.clone(),
+            opened: 0,
             onward: grant.onward.is_some().then(|| Box::new(readable(&grant))),
         };
         self.licensed.install(Grant {
@@ -332,6 +333,11 @@ impl Transit {
         self.held.iter().map(|held| held.status.clone())
     }
 
+    /// Returns the packets opened for each gateway.
+    pub fn opened_for(&self) -> BTreeMap<PeerId, u64> {
+        self.held.opened()
+    }
+
     pub const fn snoop(&self) -> Option<&Snoop> {
         self.snoop.as_ref()
     }
@@ -414,7 +420,7 @@ impl Transit {
             Side::Wireless => (destination, source),
         };
         let pair = Pair { wired, wireless };
-        let line = self.held.get(view.csa()).map(|held| held.line);
+        let line = self.held.count_opened(view.csa());
         if let Some(line) = line {
             let direction = OneWay {
                 csa: view.csa(),

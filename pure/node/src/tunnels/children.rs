@@ -91,6 +91,10 @@ impl Children {
         self.all.iter().map(|(id, child)| (*id, child))
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

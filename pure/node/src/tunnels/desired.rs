@@ -7,6 +7,7 @@
 //! thousand.
 
 use crate::Cause;
+use crate::status::PeerState;
 use model::{Deadline, IkeSaId, Instant, PeerId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -83,6 +84,15 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// Returns the state of the connection.
+    pub const fn state(&self) -> PeerState {
+        match (self.up_since, self.sa) {
+            (Some(_), _) => PeerState::Up,
+            (None, Some(_)) => PeerState::Connecting,
+            (None, None) => PeerState::Down,
+        }
+    }
+
     /// Plans the next attempt, if the peer should be up.
     fn plan(&mut self, retry: Retry, now: Instant) {
         if self.wanted && self.reachable {

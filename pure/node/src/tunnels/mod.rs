@@ -12,6 +12,7 @@ pub(crate) mod outside;
 pub(crate) mod rivals;
 mod silence;
 mod succession;
+pub(crate) mod tally;
 
 use crate::config::{Inside, Role};
 use crate::effects::{IkeCommand, Turn};
@@ -37,6 +38,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use succession::{Heir, Succession};
+use tally::Tally;
 
 /// The tunnels of a host. It knows nothing of licensed nodes: `dispatch.rs` joins both.
 pub(crate) struct Tunnels {
@@ -50,6 +52,7 @@ pub(crate) struct Tunnels {
     levels: Levels,
     silences: Silences,
     meter: Meter,
+    tally: Tally,
     initiations: Initiations,
     rivals: Rivals,
     /// Settings that peers assign to us, by IKE SA, with the peers.
@@ -86,6 +89,7 @@ impl Tunnels {
             levels: Levels::default(),
             silences: Silences::default(),
             meter: Meter::default(),
+            tally: Tally::default(),
             initiations: Initiations::default(),
             rivals: Rivals::default(),
             assigned: BTreeMap::new(),
@@ -125,6 +129,7 @@ impl Tunnels {
         let old_start = std::mem::replace(&mut self.start, start);
         self.desired.retain(|peer| ike.peer(peer).is_some());
         self.rivals.retain(|peer| ike.peer(peer).is_some());
+        self.tally.retain(|peer| ike.peer(peer).is_some());
         for peer in ike.peers() {
             self.desired.know(peer.id, is_reachable(peer));
         }
@@ -228,6 +233,9 @@ impl Tunnels {
         let is_new = self.established(peer).is_none();
         self.desired.up(peer, sa, turn.now);
         self.keys.ike(sa, turn);
+        if let Some(sa) = turn.ike.sa(sa) {
+            self.tally.set_up(turn.now.since(sa.began));
+        }
         turn.add(Event::PeerUp { peer });
         turn.check(peer);
         is_new
@@ -237,6 +245,13 @@ impl Tunnels {
     pub fn go_by(&mut self, sa: IkeSaId, peer: PeerId, turn: &mut Turn<'_>) {
         self.desired.up(peer, sa, turn.now);
         turn.check(peer);
+    }
+
+    /// Records a rekey of an IKE SA.
+    pub fn ike_rekeyed(&mut self, sa: IkeSaId, peer: PeerId, turn: &mut Turn<'_>) {
+        self.keys.ike(sa, turn);
+        self.tally.rekeyed(peer);
+        turn.add(Event::IkeRekeyed { peer });
     }
 
     /// Records a clone of an IKE SA, which does not carry any child SA yet.
@@ -365,6 +380,7 @@ impl Tunnels {
             outbound: child.outbound.spi,
             exchanges: child.exchanges.clone(),
         });
+        self.tally.rekeyed(child.peer);
         let before = self.children.get(old);
         let heir = Heir {
             old: Some(old),
@@ -623,7 +639,7 @@ impl Tunnels {
         }
     }
 
-    // Traffic of sessions that may be resumed.
+    // Traffic.
 
     /// Begins to meter what tunnels carry, if a reload asks for it.
     pub fn begin_meter(&mut self, turn: &Turn<'_>) {
@@ -631,8 +647,17 @@ impl Tunnels {
     }
 
     /// Counts what a child SA has carried, before it is removed.
-    pub fn settle_meter(&self, child: ChildSaId, turn: &mut Turn<'_>) {
+    pub fn count_traffic(&mut self, child: ChildSaId, turn: &mut Turn<'_>) {
         self.meter.settle(child, &self.children, turn);
+        if let Some(of) = self.children.get(child) {
+            self.tally
+                .settle(of.peer, turn.plane.observed(child).traffic);
+        }
+    }
+
+    /// Returns the counts that outlive SAs.
+    pub const fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     // Protection, cover and keys.
@@ -701,6 +726,12 @@ impl Tunnels {
     }
 
     // Status.
+
+    /// Returns the number of peers that are up.
+    pub fn count_up(&self) -> usize {
+        let up = self.desired.iter().filter(|entry| entry.up_since.is_some());
+        up.count()
+    }
 
     #[cfg(test)]
     pub const fn desired_mut(&mut self) -> &mut Peers {

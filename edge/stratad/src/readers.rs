@@ -1,0 +1,121 @@
+//! The socket for the group of [control], whose members may only read.
+//!
+//! A member may ask as often as it likes, and some answers visit all peers. So the requests wait for
+//! a share of the thread's time: packets have the rest of it.
+
+use crate::unproved::Share;
+use config::Config;
+use control::{Access, CannotListen, ClientId, Request, Response, Server, for_readers};
+use model::Instant;
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Divisor of the share of time for answers.
+const PARTS: u32 = 8;
+
+/// The socket, and the requests that wait: one for each client at most.
+pub struct Readers {
+    server: Server,
+    waiting: VecDeque<(ClientId, Request)>,
+    share: Share,
+}
+
+impl Readers {
+    /// Listens if the configuration names a group.
+    pub fn open(config: &Config) -> Result<Option<Self>, CannotListen> {
+        let Some(group) = &config.readers else {
+            return Ok(None);
+        };
+        let access = Access::of_group(group)?;
+        let server = Server::bind_for_readers(&for_readers(&config.socket), access)?;
+        Ok(Some(Self {
+            server,
+            waiting: VecDeque::new(),
+            share: Share::new(PARTS),
+        }))
+    }
+
+    /// Reads the new requests.
+    pub fn handle_ready(&mut self) {
+        self.waiting.extend(self.server.handle_ready());
+    }
+
+    /// Returns the time at which the next request may be answered, if any waits.
+    pub fn next(&self, now: Instant) -> Option<Instant> {
+        (!self.waiting.is_empty()).then(|| self.share.next(now))
+    }
+
+    /// Returns the next request, if it may be answered now. [`Self::answer`] has to follow.
+    pub fn pop(&mut self, now: Instant) -> Option<(ClientId, Request)> {
+        self.next(now).filter(|at| *at <= now)?;
+        self.waiting.pop_front()
+    }
+
+    /// Answers a request. The answer took from `began` until `ended`.
+    pub fn answer(
+        &mut self,
+        client: ClientId,
+        response: &Response,
+        began: Instant,
+        ended: Instant,
+    ) {
+        self.server.answer(client, response);
+        self.share.took(began, ended);
+    }
+}
+
+impl AsFd for Readers {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.server.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Folder;
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    /// Returns the times at which requests of eager clients are answered, if each answer takes 10
+    /// ms.
+    fn answered(clients: usize) -> Vec<u128> {
+        let folder = Folder::new(&format!("readers-{clients}"));
+        let socket = folder.path().join("strata.sock");
+        let text = format!(
+            "[node]\nid = \"gw.example.net\"\n[control]\nsocket = \"{}\"\ngroup = \"root\"\n",
+            socket.display()
+        );
+        let mut readers = Readers::open(&folder.load(&text)).unwrap().unwrap();
+        let mut streams: Vec<_> = (0..clients)
+            .map(|_| UnixStream::connect(for_readers(&socket)).unwrap())
+            .collect();
+        for stream in &mut streams {
+            stream
+                .write_all(b"{\"version\":1,\"request\":\"status\"}\n")
+                .unwrap();
+        }
+        readers.handle_ready();
+        let took = Duration::from_millis(10);
+        let start = Instant::from_origin(Duration::from_secs(9));
+        let (mut now, mut times) = (start, Vec::new());
+        while let Some(at) = readers.next(now) {
+            now = now.max(at);
+            let (client, _) = readers.pop(now).unwrap();
+            times.push((now - start).as_millis());
+            let answer = Response::Metrics(String::new());
+            readers.answer(client, &answer, now, now + took);
+            now = now + took;
+        }
+        times
+    }
+
+    #[test]
+    fn eager_readers_have_an_eighth_of_the_time() {
+        let times = answered(20);
+        assert_eq!(times.len(), 20);
+        assert!(times[19] >= 19 * 80 - 8, "{times:?}");
+        assert_eq!(answered(1), [0], "one reader does not wait");
+    }
+}
