@@ -211,7 +211,8 @@ impl Algorithms {
             (true, true, _) => Ok(()),
             (true, false, true) => remark(format!("without {lacks}, which Strata does not have")),
             (true, false, false) => lost(format!(
-                "without {lacks}: Strata has no broken or weak algorithms"
+                "without {}: Strata has no broken or weak algorithms",
+                weak.join(", ")
             )),
             (false, ..) => refused(format!(
                 "no proposal has algorithms that Strata has too ({lacks}): add aes256gcm16-prfsha256-x25519 at both ends first"

@@ -58,6 +58,12 @@ impl Gateway {
 
     /// Refuses a device that has a table, or whose table would have the name of another.
     pub(super) fn refuse_known(&self, id: &Identity, table: &str) -> Result<(), Failure> {
+        if self.id == *id {
+            return Err(Failure::new(
+                format!("`{id}` is the identity of this gateway"),
+                "name the device, as in `strata enrol alice@example.net`",
+            ));
+        }
         let mut peers = self.config.peers.iter().map(|peer| &peer.party);
         match peers.find(|party| party.identity == *id || party.name == table) {
             Some(party) => Err(Failure::new(
@@ -97,7 +103,10 @@ impl Gateway {
             .with_extension(format!("enrol-{}", std::process::id()));
         let written = fs::write(&copy, text + "\n" + lines);
         written.map_err(|error| unwritable(&copy, &error))?;
-        let loaded = load(&copy);
+        let loaded = load(&copy).map_err(|failure| {
+            let fix = "the table of the device does not fit the file: add it by hand";
+            Failure::new(failure.message, fix)
+        });
         let removed = fs::remove_file(&copy).map_err(|error| unwritable(&copy, &error));
         loaded.and(removed)
     }

@@ -117,7 +117,10 @@ fn a_device_that_cannot_be_enrolled_changes_nothing() {
         "enrol bob@example.net --file strata.toml --pool none",
         &["devices"],
     );
-    refuses("enrol gw.example.net --file strata.toml", &["same id"]);
+    refuses(
+        "enrol gw.example.net --file strata.toml",
+        &["identity of this gateway"],
+    );
     folder.write("bob.tar", "mine");
     refuses(
         "enrol bob@example.net --file strata.toml",

@@ -32,6 +32,7 @@ conn peer
 	rightsubnet=10.2.0.0/24
 	ike=aes128gcm16-prfsha256-x25519!
 	esp=aes128gcm16!
+	forceencaps=yes
 	mobike=no
 	auto=start
 ";
