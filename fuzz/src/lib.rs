@@ -31,6 +31,8 @@ pub mod http_head;
 pub mod ike_message;
 pub mod ike_payload;
 #[cfg(feature = "engines")]
+pub mod import;
+#[cfg(feature = "engines")]
 #[path = "../../pure/node/tests/insider/insider.rs"]
 pub mod insider;
 #[path = "../../edge/os/src/join.rs"]
@@ -80,6 +82,7 @@ pub const ENGINES: &[Target] = &[
     ("config_file", config_file::run),
     ("control_line", control_line::run),
     ("http_head", http_head::run),
+    ("import", import::run),
     ("mobile_agents", mobile_agents::run),
     ("packet", |octets| _ = packet::play(octets)),
     ("peer", |octets| _ = peer::play(octets)),

@@ -33,6 +33,13 @@ const LIBIPSEC: &str = "kernel-libipsec ";
 /// Shell script that starts the program in its `$0`, with an empty `/run`.
 const ON_EMPTY_RUN: &str = "mount -t tmpfs none /run && exec \"$0\"";
 
+/// Shell script that starts the program in its `$0`, which reads `ipsec.conf`, with an empty `/run`.
+const STARTER_ON_EMPTY_RUN: &str =
+    "mount -t tmpfs none /run && exec \"$0\" --nofork --conf ipsec.conf";
+
+/// The daemon that reads `ipsec.conf` and drives charon (package `strongswan-starter`).
+const STARTER: &str = "/usr/lib/ipsec/starter";
+
 /// Shell script that starts the program in its `$0` inside the root in `$1`, with our files in
 /// `/mnt` of that root as the working directory.
 const IN_ANOTHER_ROOT: &str = "for dir in dev proc sys; do mount --rbind /$dir \"$1/$dir\"; done && \
@@ -195,6 +202,23 @@ impl Host {
         let charon = self.start_installed()?;
         charon.swanctl("--load-all --noprompt --file swanctl.conf")?;
         Ok(charon)
+    }
+
+    /// Starts the installed charon as `ipsec start` does, with these files, `ipsec.conf` and
+    /// `ipsec.secrets`. A connection with `auto=start` comes up by itself.
+    ///
+    /// # Errors
+    /// As [`Host::charon`].
+    pub fn starter(&self, conf: &str, secrets: &str) -> Result<Process> {
+        find_charon()?;
+        let plugins = PLUGINS.replace("vici", "stroke");
+        self.file("strongswan.conf", &starter_settings(&plugins))?;
+        self.file("ipsec.conf", conf)?;
+        self.secret("ipsec.secrets", secrets)?;
+        let mut command = self.command(find_command("unshare", "util-linux")?);
+        command.args(["--mount", "sh", "-c", STARTER_ON_EMPTY_RUN, STARTER]);
+        command.env("STRONGSWAN_CONF", "strongswan.conf");
+        self.start("starter", command)
     }
 
     fn start_installed(&self) -> Result<Charon> {
@@ -575,6 +599,31 @@ fn daemon_settings(plugins: &str, connection: &Connection<'_>) -> String {
 }}
 swanctl {{
   load = random openssl pem pkcs1 pkcs8 x509
+}}
+"
+    )
+}
+
+/// Returns the settings of a charon that `starter` drives.
+fn starter_settings(plugins: &str) -> String {
+    format!(
+        "charon {{
+  load_modular = no
+  load = {plugins}
+  plugins {{
+    stroke {{
+      secrets_file = ipsec.secrets
+    }}
+  }}
+  filelog {{
+    stderr {{
+      default = 1
+      flush_line = yes
+    }}
+  }}
+}}
+starter {{
+  load_warning = no
 }}
 "
     )

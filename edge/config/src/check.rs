@@ -30,7 +30,8 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
     }
     // The check uses the file, not the result: a faulty [divert] has its own fault.
     let nothing_diverted = root.at(&["divert"]).is_none();
-    let nobody = config.peers.is_empty() && config.gateways.is_empty();
+    // A gateway whose devices come later has a pool already, and is warned of that.
+    let nobody = config.peers.is_empty() && config.gateways.is_empty() && config.pools.is_empty();
     if nobody && nothing_diverted && !Mobility::is_in(root) {
         root.fault::<()>(
             "the file has no tunnel, no licensed node and no Mobile IP role",

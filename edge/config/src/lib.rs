@@ -22,6 +22,7 @@ mod credential;
 mod diff;
 mod divert;
 mod duplicate;
+mod encoded;
 mod fault;
 mod handover;
 mod key;

@@ -1,5 +1,6 @@
 //! Pre-shared keys: files in the configuration's folder that only their owner may read.
 
+use crate::encoded;
 use crate::reader::Value;
 use crate::strength;
 use std::fmt;
@@ -17,21 +18,39 @@ const LONGEST: usize = 1024;
 
 const MAKE_ONE: &str = "make one with `(umask 077; head -c 32 /dev/urandom | base64 > FILE)`";
 
-/// A pre-shared key of either kind: the file's octets without the line's end. Zeroised when
-/// dropped, never displayed.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Psk(Zeroizing<Vec<u8>>);
+const CORRECT_IT: &str = "correct them, or write the key's octets as `0x` and hexadecimal digits: no key in plain text begins with `0s` or `0x`, because most implementations decode what follows";
+
+/// A pre-shared key of any kind: the file's octets without the line's end, or what they encode
+/// behind `0s` or `0x`. Zeroised when dropped, never displayed.
+#[derive(Clone, Default)]
+pub struct Psk {
+    octets: Zeroizing<Vec<u8>>,
+    is_decoded: bool,
+}
 
 impl Psk {
     /// Returns the key's octets.
     pub fn expose(&self) -> &[u8] {
-        &self.0
+        &self.octets
+    }
+
+    /// Returns true if the file encodes the key behind `0s` or `0x`.
+    pub const fn is_decoded(&self) -> bool {
+        self.is_decoded
     }
 }
 
+impl PartialEq for Psk {
+    fn eq(&self, other: &Self) -> bool {
+        self.octets == other.octets
+    }
+}
+
+impl Eq for Psk {}
+
 impl fmt::Debug for Psk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Psk({} octets)", self.0.len())
+        write!(f, "Psk({} octets)", self.octets.len())
     }
 }
 
@@ -79,12 +98,19 @@ pub(crate) fn key(
             octets.pop();
         }
     }
-    let problem = match octets.len() {
-        ..=LONGEST => weakness(&octets),
-        _ => Some(format!("the key has more than {LONGEST} octets")),
+    if octets.len() > LONGEST {
+        let problem = format!("the key has more than {LONGEST} octets");
+        return value.fault(problem, MAKE_ONE);
+    }
+    let secret = match encoded::decode(octets) {
+        Ok(secret) => secret,
+        Err(problem) => return value.fault(problem, CORRECT_IT),
     };
-    match problem {
-        None => Some(Psk(octets)),
+    match weakness(&secret.octets) {
+        None => Some(Psk {
+            octets: secret.octets,
+            is_decoded: secret.is_decoded,
+        }),
         Some(problem) => value.fault(problem, MAKE_ONE),
     }
 }

@@ -4,7 +4,7 @@
 use crate::{list, read, repository};
 
 /// Words, and the page that their first row in the table leads to. The page has the words too.
-const WORDS: [(&str, &str); 43] = [
+const WORDS: [(&str, &str); 46] = [
     ("audit log", "audit"),
     ("backup", "upgrade"),
     ("measure", "measure"),
@@ -20,10 +20,12 @@ const WORDS: [(&str, &str); 43] = [
     ("install", "upgrade"),
     ("kill switch", "leak-protection"),
     ("lease", "pools-and-dns"),
+    ("Libreswan", "moving-in"),
     ("long delay", "satellite-link"),
     ("lost laptop", "certificates"),
     ("metrics", "monitoring"),
     ("Mobile IP", "mobility"),
+    ("migrate", "moving-in"),
     ("MOBIKE", "mobility"),
     ("MTU", "mtu"),
     ("name servers", "pools-and-dns"),
@@ -47,6 +49,7 @@ const WORDS: [(&str, &str); 43] = [
     ("systemd", "upgrade"),
     ("uninstall", "upgrade"),
     ("upgrade", "upgrade"),
+    ("WireGuard", "moving-in"),
     ("Wireshark", "no-traffic"),
 ];
 

@@ -1,6 +1,9 @@
 //! The command line.
 
 use crate::audit::Wanted;
+use crate::enrol::Enrol;
+use crate::import::Import;
+use crate::init::Init;
 use crate::pki::Pki;
 use clap::{Parser, Subcommand};
 use control::Request;
@@ -52,6 +55,14 @@ pub enum Verb {
         /// Name of the key, such as `clone` or `peer.clone`
         name: String,
     },
+    /// Write a first configuration with its keys, and show what the other side needs
+    #[command(subcommand)]
+    Init(Init),
+    /// Add a device to this gateway: its table here, and a file with all that the device needs
+    Enrol(Enrol),
+    /// Convert a configuration of strongSwan, Libreswan or WireGuard
+    #[command(subcommand)]
+    Import(Import),
     /// Create, revoke and show certificates and keys; needs no daemon
     #[command(subcommand)]
     Pki(Pki),
@@ -227,7 +238,8 @@ mod tests {
     }
 
     const INTRODUCTION: &str = "# strata\n\n\
-        Commands that need no daemon are `check`, `key`, `doctor`, `audit` and `pki`.\n\
+        Commands that need no daemon are `check`, `key`, `doctor`, `audit`, `init`, `enrol`,\n\
+        `import` and `pki`.\n\
         `strata help COMMAND` and `--help` show the same as this page. Demos, benchmarks and the\n\
         figures of papers are commands of [strata-lab](strata-lab.md).\n";
 

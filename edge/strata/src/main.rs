@@ -5,7 +5,12 @@ mod args;
 mod audit;
 mod check;
 mod doctor;
+mod enrol;
+mod files;
+mod import;
+mod init;
 mod key;
+mod lines;
 mod pki;
 mod show;
 mod text;
@@ -25,6 +30,9 @@ fn main() -> ExitCode {
         Verb::Check { file } => check::run(&file, &output).into(),
         Verb::Key { name } => key::run(&name, &output).into(),
         Verb::Doctor { file } => doctor::run(&file, &args.socket, &output).into(),
+        Verb::Enrol(order) => enrol::run(&order, &output).into(),
+        Verb::Import(wanted) => import::run(&wanted, &output).into(),
+        Verb::Init(wanted) => init::run(&wanted, &output).into(),
         Verb::Pki(pki) => pki::run(&pki, &output).into(),
     }
 }

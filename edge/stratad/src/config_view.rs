@@ -177,6 +177,12 @@ impl ConfigView {
         peer.is_some_and(|peer| peer.address.is_some() && peer.tcp == config::Tcp::Off)
     }
 
+    /// Returns true if the file of a peer's pre-shared key encodes the key behind `0s` or `0x`.
+    pub fn decodes_psk(&self, peer: &str) -> bool {
+        let psk = self.tunnel(peer).and_then(|peer| peer.party.psk.as_ref());
+        psk.is_some_and(config::Psk::is_decoded)
+    }
+
     /// Returns the lines of the keys in the file.
     pub fn places(&self) -> &Places {
         &self.config.places

@@ -21,7 +21,8 @@ pub(crate) const PARTY: &[Key<Party>] = &[
     Key {
         name: "psk",
         about: "a file in this folder, mode 0600; create it with (umask 077; head -c 32 \
-            /dev/urandom | base64 > office.psk)",
+            /dev/urandom | base64 > office.psk). Behind `0s` the key is decoded from base64, \
+            behind `0x` from hexadecimal digits, as strongSwan does",
         example: r#""office.psk""#,
         effect: Effect::Anew,
         read: Read::Sound(|value, party| put(&mut party.psk, psk(value).map(Some))),

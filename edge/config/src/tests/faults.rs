@@ -369,6 +369,46 @@ fn a_key_file_of_the_shortest_and_of_the_longest_kind_is_read_without_its_line_e
 }
 
 #[test]
+fn a_key_behind_a_mark_is_decoded_and_judged_as_decoded() {
+    let load = |text: &[u8]| {
+        let folder = Folder::new();
+        folder.key("office.psk", text, 0o600);
+        folder.load(&format!("{NODE}{OFFICE}"))
+    };
+    let octets = b"\x9f\x86\xd0\x81\x88\x4c\x7d\x65\x9a\x2f\xea\xa0\xc5\x5a\xd0\x15";
+    for text in [
+        &b"0sn4bQgYhMfWWaL+qgxVrQFQ==\n"[..],
+        b"0x9f86d081884c7d659a2feaa0c55ad015\r\n",
+        b"0X9F86D081884C7D659A2FEAA0C55AD015",
+    ] {
+        let config = load(text).unwrap();
+        let psk = config.peers[0].party.psk.as_ref().unwrap();
+        assert_eq!(psk.expose(), octets);
+        assert!(psk.is_decoded());
+    }
+    for (text, problem) in [
+        (
+            &b"0sn4bQgYhMfWWaL+qgxVrQFQ\n"[..],
+            "begins with `0s`, but its other characters are no base64",
+        ),
+        (
+            b"0x9f86d081884c7d659a2feaa0c55ad01\n",
+            "are no hexadecimal digits",
+        ),
+        // 12 octets, and a word.
+        (
+            b"0sn4bQgYhMfWWaL+qg\n",
+            "the key has 12 octets, fewer than 16",
+        ),
+        (b"0scGFzc3dvcmRwYXNzd29yZA==\n", "about 21 bits of entropy"),
+    ] {
+        let told = load(text).unwrap_err().to_string();
+        assert!(told.contains(problem), "{told}");
+        assert!(!told.contains("n4bQ") && !told.contains("9f86"), "{told}");
+    }
+}
+
+#[test]
 fn a_key_written_into_the_file_by_mistake_is_never_repeated() {
     let text = format!("{NODE}{OFFICE}").replace("office.psk", "correct horse battery");
     let shown = Folder::new().faults(&text).to_string();

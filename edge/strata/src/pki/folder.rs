@@ -1,11 +1,12 @@
 //! Files that are read, and those of a CA that change.
 
+use crate::files::write;
 use config::PrivateKey;
 use control::Failure;
 use crypto::{BadRequest, Certificate, CertificateRequest, RevocationList};
 use pem::Pem;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
@@ -152,18 +153,6 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
     let new = file.with_extension("new");
     write(&new, text.as_bytes(), 0o644)?;
     fs::rename(&new, file)
-}
-
-/// Writes a file to the disk. Removes an old file first, because it would keep its mode.
-pub(super) fn write(file: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    match fs::remove_file(file) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(mode).open(file)?;
-    file.write_all(content)?;
-    file.sync_all()
 }
 
 fn unreadable(file: &Path, error: &io::Error) -> Failure {

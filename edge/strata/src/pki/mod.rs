@@ -4,6 +4,7 @@
 mod args;
 mod authority;
 mod bundle;
+mod credential;
 mod folder;
 mod inventory;
 mod key;
@@ -13,14 +14,16 @@ mod report;
 mod request;
 mod revocation;
 
+use crate::files::New;
 pub use args::Pki;
 use args::{Export, Files, Issue, Made};
 use authority::{Authority, Host, HostKey, Issued};
 use control::Failure;
+pub use credential::{Credential, NewKey};
 use crypto::KeyKind;
 use inventory::Inventory;
 use model::Identity;
-use place::{File, Place};
+use place::Place;
 use report::Report;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -110,9 +113,13 @@ fn request(id: &Identity, also: &[Identity], made: &Made) -> Result<Report, Fail
     let names = names::of_host(id, also)?;
     let name = id.to_string();
     let new = request::new(&names, kind(made))?;
-    let files = [File::key(&new.key), File::public("csr", &new.pem)];
+    let place = place(&made.files, &name);
+    let files = [
+        New::key(place.name("key"), &new.key),
+        New::public(place.name("csr"), &new.pem),
+    ];
     Ok(Report {
-        files: place(&made.files, &name).save(&files)?,
+        files: place.save(&files)?,
         requests: vec![new.content],
         ..Report::default()
     })
@@ -124,7 +131,7 @@ fn export(order: &Export) -> Result<Report, Failure> {
     place.check(&["p12"])?;
     let bundle = bundle::new(order)?;
     Ok(Report {
-        files: place.save(&[File::secret("p12", &bundle.der)])?,
+        files: place.save(&[New::secret(place.name("p12"), &bundle.der)])?,
         certificates: bundle.chain,
         password: bundle.password,
         ..Report::default()
@@ -150,9 +157,13 @@ fn lone_key(name: &str, made: &Made) -> Result<Report, Failure> {
     }
     let (key, der) = key::new_key(kind(made))?;
     let public = folder::public(&key);
-    let files = [File::key(&der), File::public("pub", &public)];
+    let place = place(&made.files, name);
+    let files = [
+        New::key(place.name("key"), &der),
+        New::public(place.name("pub"), &public),
+    ];
     Ok(Report {
-        files: place(&made.files, name).save(&files)?,
+        files: place.save(&files)?,
         keys: vec![key.raw().clone()],
         ..Report::default()
     })
@@ -182,10 +193,11 @@ fn is_file_name(name: &str) -> bool {
 
 fn save(issued: Issued, place: &Place<'_>) -> Result<Report, Failure> {
     let chain: String = issued.chain.iter().map(folder::encoded).collect();
-    let key = issued.key.as_ref().map(|der| File::key(der));
+    let key = issued.key.as_ref();
+    let key = key.map(|der| New::key(place.name("key"), der));
     let files: Vec<_> = key
         .into_iter()
-        .chain([File::public("pem", &chain)])
+        .chain([New::public(place.name("pem"), &chain)])
         .collect();
     Ok(Report {
         files: place.save(&files)?,

@@ -158,6 +158,20 @@ pub const FEATURES: &[Feature] = &[
         not_needed: &[],
     },
     Feature {
+        id: "init",
+        name: "First configurations, and devices that a gateway enrols",
+        keys: &[],
+        verbs: &["init gateway", "init client", "init node", "enrol"],
+        not_needed: &[(Recovers, "writes files, once; nothing is replaced")],
+    },
+    Feature {
+        id: "import",
+        name: "Import of swanctl.conf, ipsec.conf and files of wg-quick",
+        keys: &[],
+        verbs: &["import swanctl", "import wg", "import ipsec"],
+        not_needed: &[(Recovers, "writes files, once; nothing is replaced")],
+    },
+    Feature {
         id: "suites",
         name: "Choice of suites and groups",
         keys: &["*.suite", "*.groups"],

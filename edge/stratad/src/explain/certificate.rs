@@ -166,6 +166,7 @@ mod tests {
             places,
             table: "peer.alice",
             by_udp: true,
+            decodes_psk: false,
         }
     }
 

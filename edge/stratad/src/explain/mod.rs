@@ -28,6 +28,7 @@ pub fn explain(view: &ConfigView, node: &Node, name: &str, now: Instant) -> Opti
         places: view.places(),
         table: &table,
         by_udp: view.is_by_udp(name),
+        decodes_psk: view.decodes_psk(name),
     };
     let attempt = node.attempt(name);
     let stranger = node

@@ -18,6 +18,8 @@ pub struct Remedy<'a> {
     pub table: &'a str,
     /// True if we connect to the peer by UDP only.
     pub by_udp: bool,
+    /// True if our file encodes the pre-shared key behind `0s` or `0x`.
+    pub decodes_psk: bool,
 }
 
 impl Remedy<'_> {
@@ -316,7 +318,13 @@ impl Remedy<'_> {
     }
 
     fn key(&self) -> Fix {
-        self.at("psk", "write the same key into the files of both ends")
+        let change = match self.decodes_psk {
+            false => "write the same key into the files of both ends",
+            true => {
+                "write the same key into the files of both ends; ours is decoded behind `0s` or `0x`, and the peer may use the text"
+            }
+        };
+        self.at("psk", change)
     }
 
     fn same_ppk(&self) -> Fix {

@@ -3,6 +3,7 @@
 mod children;
 mod clone;
 mod guest;
+mod import;
 mod libreswan;
 mod matrix;
 mod mode;

@@ -6,6 +6,7 @@ mod clear;
 mod crash;
 mod dns;
 mod doctor;
+mod enrol;
 mod explain;
 mod faults;
 mod flood;

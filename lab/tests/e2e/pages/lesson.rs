@@ -272,9 +272,18 @@ impl Lesson {
         Ok(())
     }
 
+    /// Starts a host's daemon with the configuration of the page, or that a command has written.
     fn start(&mut self, name: &str) -> Result<()> {
-        let config = self.configs.get(name).context("no configuration")?;
-        let daemon = self.host(name)?.stratad(config)?;
+        let config = match self.configs.get(name) {
+            Some(config) => config.clone(),
+            None => {
+                let written = self.host(name)?.directory().join("strata.toml");
+                let written = fs::read_to_string(written).context("no configuration")?;
+                self.at_home(name, &written)?
+            }
+        };
+        let daemon = self.host(name)?.stratad(&config)?;
+        self.configs.insert(name.to_owned(), config);
         self.daemons.insert(name.to_owned(), daemon);
         Ok(())
     }
@@ -377,6 +386,8 @@ impl Lesson {
             r#"strata() {{
     case "$*" in
     check | doctor | audit*) set -- "$@" strata.toml ;;
+    enrol*) set -- "$@" --file strata.toml ;;
+    init*) set -- "$@" --out . ;;
     esac
     case "$1" in
     --socket) {strata} "$@" ;;

@@ -65,6 +65,11 @@ fn monitoring() -> Result<()> {
 }
 
 #[lab::test]
+fn moving_in() -> Result<()> {
+    follow("moving-in")
+}
+
+#[lab::test]
 fn mtu() -> Result<()> {
     follow("mtu")
 }

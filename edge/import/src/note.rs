@@ -1,0 +1,82 @@
+//! Notes about lines that have no place in our configuration.
+
+use std::collections::BTreeSet;
+
+/// The loss if a line has no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    /// Strata does it by itself, or otherwise, or it protects nothing.
+    Remark,
+    /// Something that protects the traffic is left out.
+    Lost,
+    /// The connection is left out as a whole.
+    Refused,
+}
+
+/// A note about a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Line of the imported file, from 1.
+    pub line: usize,
+    /// The line in short, never a secret.
+    pub what: String,
+    /// Reason, and what to do.
+    pub why: String,
+    /// The loss.
+    pub weight: Weight,
+}
+
+impl Weight {
+    /// Returns the word for the weight.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Remark => "remark",
+            Self::Lost => "left out",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+impl Note {
+    pub(crate) fn new(line: usize, what: &str, why: impl Into<String>, weight: Weight) -> Self {
+        Self {
+            line,
+            what: what.to_owned(),
+            why: why.into(),
+            weight,
+        }
+    }
+}
+
+/// Formats notes as comments. Lines with the same reason share one.
+pub(crate) fn comments(notes: &[Note]) -> String {
+    let mut seen = BTreeSet::new();
+    let mut text = String::new();
+    for note in notes {
+        if !seen.insert((note.why.as_str(), note.weight)) {
+            continue;
+        }
+        let alike = notes.iter();
+        let alike = alike.filter(|other| other.why == note.why && other.weight == note.weight);
+        let places: Vec<_> = alike
+            .map(|other| match other.line {
+                0 => one_line(&other.what),
+                line => format!("{} (line {line})", one_line(&other.what)),
+            })
+            .collect();
+        let mark = match note.weight {
+            Weight::Remark => "",
+            Weight::Lost => "LEFT OUT: ",
+            Weight::Refused => "REFUSED: ",
+        };
+        let why = one_line(&note.why);
+        text += &format!("# {mark}{}: {why}\n", places.join(", "));
+    }
+    text
+}
+
+/// Returns text that cannot end its comment.
+fn one_line(text: &str) -> String {
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().map(plain).collect()
+}
