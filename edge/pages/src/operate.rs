@@ -4,7 +4,7 @@
 use crate::{list, read, repository};
 
 /// Words, and the page that their first row in the table leads to. The page has the words too.
-const WORDS: [(&str, &str); 43] = [
+const WORDS: [(&str, &str); 45] = [
     ("audit log", "audit"),
     ("backup", "upgrade"),
     ("measure", "measure"),
@@ -30,6 +30,7 @@ const WORDS: [(&str, &str); 43] = [
     ("networkd", "networkmanager-networkd"),
     ("NetworkManager", "networkmanager-networkd"),
     ("no traffic", "no-traffic"),
+    ("package", "upgrade"),
     ("phone", "road-warriors"),
     ("post-quantum", "first-tunnel"),
     ("Prometheus", "monitoring"),
@@ -47,6 +48,7 @@ const WORDS: [(&str, &str); 43] = [
     ("systemd", "upgrade"),
     ("uninstall", "upgrade"),
     ("upgrade", "upgrade"),
+    ("watchdog", "upgrade"),
     ("Wireshark", "no-traffic"),
 ];
 

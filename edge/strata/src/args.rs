@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::audit::Wanted;
+use crate::completions::Shell;
 use crate::pki::Pki;
 use clap::{Parser, Subcommand};
 use control::Request;
@@ -41,6 +42,11 @@ pub enum Verb {
         #[arg(default_value = config::DEFAULT_FILE)]
         file: PathBuf,
     },
+    /// Print a script that completes these commands in a shell; needs no daemon
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
     /// Diagnose this machine: list problems that affect Strata, each with a reason and a fix
     Doctor {
         /// Configuration file
@@ -51,6 +57,12 @@ pub enum Verb {
     Key {
         /// Name of the key, such as `clone` or `peer.clone`
         name: String,
+    },
+    /// Write the manual pages: commands, stratad(8) and strata.toml(5); needs no daemon
+    Man {
+        /// Folder for the pages
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
     },
     /// Create, revoke and show certificates and keys; needs no daemon
     #[command(subcommand)]

@@ -4,8 +4,10 @@ mod answer;
 mod args;
 mod audit;
 mod check;
+mod completions;
 mod doctor;
 mod key;
+mod manual;
 mod pki;
 mod show;
 mod text;
@@ -23,8 +25,10 @@ fn main() -> ExitCode {
         Verb::Ask(question) => answer::ask(&args.socket, &question.into(), &output).into(),
         Verb::Audit(wanted) => audit::run(&wanted, &output).into(),
         Verb::Check { file } => check::run(&file, &output).into(),
+        Verb::Completions { shell } => completions::run(shell, &output).into(),
         Verb::Key { name } => key::run(&name, &output).into(),
         Verb::Doctor { file } => doctor::run(&file, &args.socket, &output).into(),
+        Verb::Man { folder } => manual::run(&folder, &output).into(),
         Verb::Pki(pki) => pki::run(&pki, &output).into(),
     }
 }
