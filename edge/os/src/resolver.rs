@@ -16,6 +16,7 @@ use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Default path of the list.
@@ -155,6 +156,8 @@ fn replace(file: &Path, servers: &str) -> io::Result<()> {
     let others: String = others.map(|line| format!("{line}\n")).collect();
     let aside = aside(file);
     fs::write(&aside, format!("{OURS}\n{servers}{others}"))?;
+    // Every program reads the list, whatever the umask of this process.
+    fs::set_permissions(&aside, fs::Permissions::from_mode(0o644))?;
     crash::point("resolver-written");
     // A dangling link counts as a file.
     match fs::symlink_metadata(file) {

@@ -36,6 +36,9 @@ pub const UPDATE: &str = "UPDATE_DOCS";
 /// The first line of every generated page.
 pub const HEAD: &str = "<!-- Written by a test: UPDATE_DOCS=1 cargo test. Change the test. -->\n";
 
+/// The first line of every generated manual page, which is in roff.
+pub const ROFF_HEAD: &str = ".\\\" Written by a test: UPDATE_DOCS=1 cargo test. Change the test.\n";
+
 /// Compares a page with the observed content, or writes it. `page` is its path below `docs/`.
 ///
 /// # Panics

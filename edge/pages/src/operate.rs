@@ -4,7 +4,7 @@
 use crate::{list, read, repository};
 
 /// Words, and the page that their first row in the table leads to. The page has the words too.
-const WORDS: [(&str, &str); 46] = [
+const WORDS: [(&str, &str); 47] = [
     ("audit log", "audit"),
     ("backup", "upgrade"),
     ("measure", "measure"),
@@ -32,6 +32,7 @@ const WORDS: [(&str, &str); 46] = [
     ("networkd", "networkmanager-networkd"),
     ("NetworkManager", "networkmanager-networkd"),
     ("no traffic", "no-traffic"),
+    ("package", "upgrade"),
     ("phone", "road-warriors"),
     ("post-quantum", "first-tunnel"),
     ("Prometheus", "monitoring"),
@@ -50,6 +51,7 @@ const WORDS: [(&str, &str); 46] = [
     ("uninstall", "upgrade"),
     ("upgrade", "upgrade"),
     ("WireGuard", "moving-in"),
+    ("watchdog", "upgrade"),
     ("Wireshark", "no-traffic"),
 ];
 

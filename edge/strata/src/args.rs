@@ -4,6 +4,7 @@ use crate::audit::Wanted;
 use crate::enrol::Enrol;
 use crate::import::Import;
 use crate::init::Init;
+use crate::completions::Shell;
 use crate::pki::Pki;
 use clap::{Parser, Subcommand};
 use control::Request;
@@ -44,6 +45,11 @@ pub enum Verb {
         #[arg(default_value = config::DEFAULT_FILE)]
         file: PathBuf,
     },
+    /// Print a script that completes these commands in a shell; needs no daemon
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
     /// Diagnose this machine: list problems that affect Strata, each with a reason and a fix
     Doctor {
         /// Configuration file
@@ -63,6 +69,12 @@ pub enum Verb {
     /// Convert a configuration of strongSwan, Libreswan or WireGuard
     #[command(subcommand)]
     Import(Import),
+    /// Write the manual pages: commands, stratad(8) and strata.toml(5); needs no daemon
+    Man {
+        /// Folder for the pages
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
     /// Create, revoke and show certificates and keys; needs no daemon
     #[command(subcommand)]
     Pki(Pki),

@@ -4,6 +4,7 @@ mod answer;
 mod args;
 mod audit;
 mod check;
+mod completions;
 mod doctor;
 mod enrol;
 mod files;
@@ -11,6 +12,7 @@ mod import;
 mod init;
 mod key;
 mod lines;
+mod manual;
 mod pki;
 mod show;
 mod text;
@@ -28,11 +30,13 @@ fn main() -> ExitCode {
         Verb::Ask(question) => answer::ask(&args.socket, &question.into(), &output).into(),
         Verb::Audit(wanted) => audit::run(&wanted, &output).into(),
         Verb::Check { file } => check::run(&file, &output).into(),
+        Verb::Completions { shell } => completions::run(shell, &output).into(),
         Verb::Key { name } => key::run(&name, &output).into(),
         Verb::Doctor { file } => doctor::run(&file, &args.socket, &output).into(),
         Verb::Enrol(order) => enrol::run(&order, &output).into(),
         Verb::Import(wanted) => import::run(&wanted, &output).into(),
         Verb::Init(wanted) => init::run(&wanted, &output).into(),
+        Verb::Man { folder } => manual::run(&folder, &output).into(),
         Verb::Pki(pki) => pki::run(&pki, &output).into(),
     }
 }

@@ -20,6 +20,7 @@ use crate::leases::Leases;
 use crate::log::Log;
 use crate::metrics::Scrapes;
 use crate::restorer::Restorer;
+use crate::service_manager::{ServiceManager, Tunnels};
 use crate::sessions::Sessions;
 use crate::sink::IoCounters;
 use crate::start::Start;
@@ -96,6 +97,7 @@ pub struct Daemon {
     batch: Vec<Packet>,
     arrived: Arrived,
     unproved: Unproved,
+    manager: ServiceManager,
     /// True if packets were sealed, opened or forwarded since the last look.
     busy: bool,
     /// Deliberate faults.
@@ -161,6 +163,7 @@ impl Daemon {
             batch: batch::buffers(),
             arrived: Arrived::default(),
             unproved: Unproved::default(),
+            manager: ServiceManager::of_this_process(now),
             busy: false,
             faults,
             broken: None,
@@ -189,6 +192,7 @@ impl Daemon {
         self.tell_time(clock::now());
         self.carry_out(clock::now());
         crash::point("first-message-sent");
+        self.manager.ready(clock::now());
         while self.broken.is_none() && !self.is_told_to_stop() {
             let deadlines = [
                 self.node.poll_timeout(),
@@ -198,6 +202,7 @@ impl Daemon {
                 self.host.clear.poll_timeout(),
                 self.leases.poll_timeout(),
                 self.unproved.lost.poll_timeout(),
+                self.manager.poll_timeout(),
             ];
             let deadlines = deadlines.into_iter().flatten().map(|deadline| deadline.at);
             let now = clock::now();
@@ -232,6 +237,8 @@ impl Daemon {
             let clear = &mut self.host.clear;
             clear.handle_timeout(claimants, &mut self.faults, now);
             self.api.answer_waiting(&self.node, now);
+            let (config, node) = (&self.config, &self.node);
+            self.manager.handle_timeout(|| tunnels(config, node), now);
         }
         let broken = self.broken.take().map_or(Ok(()), Err);
         let stopped = self.stop();
@@ -294,6 +301,7 @@ impl Daemon {
     fn reload(&mut self, dry_run: bool, now: Instant) -> Response {
         let file = self.config.places.file().to_owned();
         if !dry_run {
+            self.manager.reloading();
             self.open_audit(self.config.audit.clone(), now);
         }
         let response = match config::load(&file) {
@@ -303,6 +311,7 @@ impl Daemon {
         };
         if !dry_run {
             reload::journal(&response);
+            self.manager.ready(now);
         }
         response
     }
@@ -408,6 +417,7 @@ impl Daemon {
 
     fn stop(mut self) -> Result<()> {
         tracing::info!("stopping: deleting all SAs");
+        self.manager.stopping();
         let now = clock::now();
         self.node.shutdown(now);
         self.leases.hurry();
@@ -493,6 +503,18 @@ fn open_store(config: &Config) -> Result<Option<(Store, Vec<Lease>)>, store::Err
     match config.pools.is_empty() {
         true => Ok(None),
         false => Store::open(&config.store).map(Some),
+    }
+}
+
+/// Counts the tunnels of the configuration, and those that are up.
+fn tunnels(config: &Config, node: &Node) -> Tunnels {
+    let up = config
+        .peers
+        .iter()
+        .filter(|peer| node.is_up(&peer.party.name));
+    Tunnels {
+        up: up.count(),
+        all: config.peers.len(),
     }
 }
 

@@ -31,6 +31,7 @@ mod reload;
 mod restorer;
 #[cfg(test)]
 mod sample;
+mod service_manager;
 mod sessions;
 mod setup;
 mod sink;
@@ -160,6 +161,14 @@ mod tests {
         The daemon. It stays in the foreground and logs to standard error ([events](events.md)). \
         Exit\nstatus: 0 after SIGTERM or SIGINT, 1 after an [error](errors.md), 2 for wrong usage or a \
         wrong\nconfiguration.\n";
+
+    #[test]
+    fn the_manual_page_has_every_option() {
+        let manual = clap_mangen::Man::new(Arguments::command()).section("8");
+        let mut page = pages::ROFF_HEAD.as_bytes().to_vec();
+        manual.render(&mut page).unwrap();
+        pages::check("../pack/man/stratad.8", &String::from_utf8(page).unwrap());
+    }
 
     #[test]
     fn the_reference_page_has_every_option() {

@@ -712,6 +712,12 @@ impl Node {
         gateways.map(move |peer| (peer.id, opened.get(&peer.id).copied().unwrap_or_default()))
     }
 
+    /// Returns true if the tunnel with the peer of this name is up.
+    pub fn is_up(&self, peer: &str) -> bool {
+        let entry = self.id(peer).ok().and_then(|id| self.own.tunnels.entry(id));
+        entry.is_some_and(|entry| entry.up_since.is_some())
+    }
+
     /// Returns the composite SAs of this endpoint.
     pub fn composite_sas(&self) -> Vec<CsaStatus> {
         self.view().composite_sas()

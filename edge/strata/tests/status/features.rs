@@ -643,6 +643,13 @@ pub const FEATURES: &[Feature] = &[
         not_needed: &[],
     },
     Feature {
+        id: "service",
+        name: "A service of systemd: ready, reload, watchdog",
+        keys: &[],
+        verbs: &["reload"],
+        not_needed: &[],
+    },
+    Feature {
         id: "explain",
         name: "Explaining a failure",
         keys: &[],
@@ -672,6 +679,13 @@ pub const FEATURES: &[Feature] = &[
         keys: &[],
         verbs: &["key"],
         not_needed: &[(Recovers, "it reads nothing and changes nothing")],
+    },
+    Feature {
+        id: "manual",
+        name: "Manual pages and completions",
+        keys: &[],
+        verbs: &["completions", "man"],
+        not_needed: &[(Recovers, "they are written once, from the code")],
     },
     Feature {
         id: "demo",

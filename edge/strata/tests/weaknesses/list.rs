@@ -1195,4 +1195,10 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "a gateway drops the half-open IKE SA of a client that resumes by SKID3 and is up, so the client sends for seconds on a tunnel that the gateway does not have",
         answer: Tests,
     },
+    Weakness {
+        number: 213,
+        seen: "Strata, as a service with a umask of 077",
+        what: "the list of name servers that the daemon writes can be read by root only, so no other user resolves a name while a tunnel is up",
+        answer: Tests,
+    },
 ];

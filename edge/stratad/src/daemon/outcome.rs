@@ -149,6 +149,9 @@ impl Daemon {
                 // Best effort: `record` has logged the failure.
                 let _ = self.record(&event, now);
                 self.journal.tell(&event, self.node.names(), now);
+                if let Event::PeerUp { .. } | Event::PeerDown { .. } = &event {
+                    self.manager.note_change(now);
+                }
                 if let (Event::MobileIp(event), Some(mobile)) = (&event, &mut self.host.mobile) {
                     mobile.note(event);
                 } else if let Event::Configured { peer, .. } = &event {

@@ -13,7 +13,7 @@ use os::Family;
 use os::resolver::aside;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const FORMER: &str = "nameserver 192.0.2.53\nsearch example.net\n";
 const SERVER: &str = "10.8.0.53";
@@ -125,6 +125,30 @@ fn a_reload_changes_whom_programs_ask() -> Result<()> {
     bed.until_asked()?;
     mobile.stop()?;
     ensure!(bed.is_restored()?, "{}", bed.text()?);
+    Ok(())
+}
+
+/// Services and hardened hosts have such a umask.
+// Weakness: 213
+#[lab::test]
+fn every_user_can_read_the_list_whatever_the_umask() -> Result<()> {
+    const CLOSED: &str = "umask 077 && touch closed && exec \"$0\" --config \"$1\"";
+    let bed = Bed::new()?;
+    let _gateway = bed.pair.start_gateway(Terms::PLAIN)?;
+    let host = &bed.pair.mobile;
+    let socket = host.directory().join("api.sock");
+    let control = format!("[control]\nsocket = \"{}\"\n", socket.display());
+    let config = host.file("strata.toml", &(bed.config("auto") + &control))?;
+    let mut command = host.command("/bin/sh");
+    command.args(["-c", CLOSED]);
+    command.arg(find_binary("stratad")?).arg(config);
+    let _mobile = host.start("stratad", command)?;
+    bed.until_asked()?;
+    let mode =
+        |file: &Path| -> Result<u32> { Ok(fs::metadata(file)?.permissions().mode() & 0o777) };
+    ensure!(mode(&bed.file)? == 0o644, "{:o}", mode(&bed.file)?);
+    // Control: others are closed.
+    ensure!(mode(&host.directory().join("closed"))? == 0o600);
     Ok(())
 }
 

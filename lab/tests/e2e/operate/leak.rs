@@ -173,6 +173,27 @@ fn a_lock_holds_before_the_first_start() -> Result<()> {
     no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)
 }
 
+/// The unit that locks runs at every boot.
+#[lab::test]
+fn a_lock_of_nothing_is_no_failure_and_blocks_nothing() -> Result<()> {
+    let pair = Pair::new("leak")?;
+    let tap = Wiretap::open(&pair.between)?;
+    let before = pair::traces(&pair.mobile)?;
+    pair.mobile.secret("tunnel.psk", pair::TUNNEL_KEY)?;
+    let open = pair::mobile_config(Family::V4, Terms::PLAIN, "manual");
+    let config = pair.mobile.file("strata.toml", &open)?;
+    let said = stratad(
+        &pair.mobile,
+        &format!("--lock --config {}", config.display()),
+    )?;
+    ensure!(said.contains("nothing to block"), "{said}");
+    ensure!(
+        pair::traces(&pair.mobile)? == before,
+        "something was changed"
+    );
+    leak(&round(&pair.mobile, &tap, &GATEWAY)?)
+}
+
 // Refuses: no-leak
 #[lab::test]
 fn unlocking_is_refused_while_a_daemon_runs_and_opens_after_it() -> Result<()> {
@@ -435,10 +456,10 @@ fn ready(daemon: Daemon) -> Result<Daemon> {
     Ok(daemon)
 }
 
-fn stratad(host: &Host, words: &str) -> Result<()> {
+fn stratad(host: &Host, words: &str) -> Result<String> {
     let mut command = host.command(find_binary("stratad")?);
     command.args(words.split_whitespace());
-    host.run_command(command, DEADLINE).map(drop)
+    host.run_command(command, DEADLINE)
 }
 
 /// A round at the gateway, which sends the marker.

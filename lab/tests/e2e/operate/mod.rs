@@ -17,6 +17,7 @@ mod reload;
 mod relock;
 mod restore;
 mod service;
+mod service_manager;
 mod sight;
 mod single;
 mod sources;
