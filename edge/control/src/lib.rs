@@ -49,6 +49,6 @@ pub use server::{CannotListen, ClientId, Server};
 pub use sessions::{Session, Sessions};
 pub use status::{
     Child, ChildKind, ChildMode, ClearClaim, Congestion, MtuOrigin, PathMtu, Peer, PeerKind,
-    PeerState, Refusal, Role, Routes, RoutesReason, Status, Traffic, Trouble, Window,
+    PeerState, Refusal, Role, Routes, RoutesReason, Status, Traffic, Trouble, Users, Window,
 };
 pub use zones::{Composite, GrantState, Held, Holder, LevelGrant, Link, Zone, Zones};

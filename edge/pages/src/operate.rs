@@ -22,6 +22,7 @@ const WORDS: [(&str, &str); 43] = [
     ("lease", "pools-and-dns"),
     ("long delay", "satellite-link"),
     ("lost laptop", "certificates"),
+    ("many users", "road-warriors"),
     ("metrics", "monitoring"),
     ("Mobile IP", "mobility"),
     ("MOBIKE", "mobility"),

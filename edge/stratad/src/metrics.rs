@@ -355,8 +355,11 @@ fn gauges(registry: &mut Registry, node: &Node) {
 
 /// Adds metrics of each peer. `today` and `now` are the same time by two clocks.
 fn peers(registry: &mut Registry, peers: &[PeerStatus], today: UnixTime, now: Instant) {
-    let up = |peer: &PeerStatus| Some(i64::from(peer.state == node::PeerState::Up));
-    let silent = |peer: &PeerStatus| Some(i64::from(peer.silent));
+    let is_one = |peer: &PeerStatus| peer.users.is_none();
+    let up = |peer: &PeerStatus| {
+        is_one(peer).then_some(i64::from(peer.state == node::PeerState::Up))
+    };
+    let silent = |peer: &PeerStatus| is_one(peer).then_some(i64::from(peer.silent));
     let heard = |peer: &PeerStatus| {
         let ago = now.since(peer.heard?).as_secs();
         i64::try_from(today.0.saturating_sub(ago)).ok()
@@ -373,6 +376,12 @@ fn peers(registry: &mut Registry, peers: &[PeerStatus], today: UnixTime, now: In
     };
     let help = "Smallest known path MTU of the peer's child SAs, in octets with outer headers";
     by_peer(registry, "peer_path_mtu_octets", help, peers, mtu);
+    let here = |peer: &PeerStatus| Some(i64::from(peer.users?.here));
+    let help = "Users of a table whose `id` is a pattern";
+    by_peer(registry, "table_users", help, peers, here);
+    let most = |peer: &PeerStatus| Some(i64::from(peer.users?.most));
+    let help = "Most users at once of a table whose `id` is a pattern";
+    by_peer(registry, "table_users_most", help, peers, most);
 }
 
 fn by_peer(

@@ -31,6 +31,10 @@ pub enum PeerState {
 pub struct PeerStatus {
     /// The peer.
     pub name: String,
+    /// The table of a user: a peer that proved one of the identities for which it stands.
+    pub table: Option<String>,
+    /// The users of a table that stands for many identities. The table itself is never up.
+    pub users: Option<UserCount>,
     /// Identity that the peer has to prove.
     pub identity: Identity,
     /// State of the connection.
@@ -66,6 +70,15 @@ pub struct PeerStatus {
     pub children: Vec<ChildStatus>,
     /// Names of configured child SAs that are not up although the peer is.
     pub missing: Vec<String>,
+}
+
+/// Number of users of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UserCount {
+    /// Users now.
+    pub here: u32,
+    /// Most users at once.
+    pub most: u32,
 }
 
 /// One child SA.

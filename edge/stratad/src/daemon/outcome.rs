@@ -149,6 +149,7 @@ impl Daemon {
                 // Best effort: `record` has logged the failure.
                 let _ = self.record(&event, now);
                 self.journal.tell(&event, self.node.names(), now);
+                self.trace.note_user(&event, self.node.names());
                 if let (Event::MobileIp(event), Some(mobile)) = (&event, &mut self.host.mobile) {
                     mobile.note(event);
                 } else if let Event::Configured { peer, .. } = &event {
