@@ -71,6 +71,12 @@ impl Users {
         self.counts.get(&table).copied().unwrap_or_default()
     }
 
+    /// Returns all users of an identity.
+    pub(crate) fn alike(&self, identity: &Identity) -> impl Iterator<Item = PeerId> {
+        let alike = self.by_identity.get(identity);
+        alike.into_iter().flatten().copied()
+    }
+
     /// Returns the user of an identity, unless each of its tunnels has one.
     pub(crate) fn named(&self, identity: &Identity) -> Option<&Peer> {
         let alike = self.by_identity.get(identity)?;

@@ -105,7 +105,8 @@ impl Engine {
     /// Adds a user of a table.
     fn enter_user(&mut self, applicant: &Applicant) -> Result<PeerId, Refusal> {
         let (table, identity) = (applicant.peer, &applicant.identity);
-        if self.barred.contains(&table) {
+        let is_barred = |peer: &PeerId| self.barred.contains(peer);
+        if is_barred(&table) || self.config.users.alike(identity).any(|peer| is_barred(&peer)) {
             return Err(Refusal::TakenDown);
         }
         let Some(known) = self.config.peer(table).cloned() else {

@@ -313,6 +313,11 @@ fn two_machines_with_one_identity_can_be_up_side_by_side_with_an_address_each() 
         ("alice@staff.example.net", "10.9.0.2"),
     ]);
     assert_eq!(up(&pair), expected);
+    // One of them that is taken down keeps others of its identity out.
+    let first = entered(&pair)[0].1;
+    pair.with(Side::Right, |engine, now| engine.bar(first, true, now));
+    connect_other(&mut pair, alice(), 3);
+    assert_eq!((pair.right.up(), names(&pair).len()), (2, 2));
     let lessees: Vec<_> = pair.right.engine.leases().map(|lease| lease.identity).collect();
     let lessees: Vec<_> = lessees.iter().map(ToString::to_string).collect();
     assert_eq!(lessees, ["alice@staff.example.net", second]);
