@@ -1,6 +1,8 @@
-//! Fuzzes each kind of payload alone: a parsed payload survives encoding and parsing unchanged.
+//! Fuzzes each kind of payload alone: a parsed payload survives encoding and parsing unchanged, and
+//! an identity that a pattern of the configuration admits is one word with the domain at its end.
 
-use wire::ike::Datagram;
+use model::{Identity, Wildcard};
+use wire::ike::{Datagram, Payload};
 
 /// Parses a payload: one octet of type, then the body.
 pub fn run(octets: &[u8]) {
@@ -17,6 +19,26 @@ pub fn run(octets: &[u8]) {
     message.extend(payload_len.to_be_bytes());
     message.extend(body);
     if let Ok(Datagram::Clear(read)) = Datagram::decode(&message) {
+        for payload in &read.payloads {
+            if let Payload::IdInitiator(id) | Payload::IdResponder(id) = payload {
+                check_name(&id.identity);
+            }
+        }
         assert_eq!(Datagram::decode(&read.encode()), Ok(Datagram::Clear(read)));
+    }
+}
+
+/// Checks the name that a user with an identity would have.
+fn check_name(identity: &Identity) {
+    let name = identity.canonical().to_string();
+    let is_word = !name.is_empty() && !name.contains(|c: char| c == '*' || c.is_whitespace());
+    let domain = || "example.net".to_owned();
+    assert!(is_word || !Wildcard::Any.matches(identity), "{name:?}");
+    for (pattern, end) in [
+        (Wildcard::Mailboxes(domain()), "@example.net"),
+        (Wildcard::Below(domain()), ".example.net"),
+    ] {
+        let has_end = is_word && name.len() > end.len() && name.ends_with(end);
+        assert!(has_end || !pattern.matches(identity), "{name:?}");
     }
 }

@@ -4,7 +4,7 @@ use crate::psk::weakness;
 use crate::reader::{Value, suggestion};
 use crate::{
     Action, Addressing, Config, MOBILE_DEVICE, MetricsAddress, Mobility, Nat, Party, Peer, Pool,
-    Warning, child, layout, licence, mode, tfc,
+    Warning, child, layout, licence, mode, tfc, users,
 };
 use model::{Identity, TrafficSelector, ZoneId};
 use std::cmp::Ordering;
@@ -27,6 +27,10 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
         layout::check(peer, root);
         tfc::check(peer, root);
         licence::check(peer, root);
+        users::check(peer, root);
+    }
+    for (kind, party) in parties(config).filter(|(kind, _)| *kind != "peer") {
+        users::check_other(kind, party, root);
     }
     // The check uses the file, not the result: a faulty [divert] has its own fault.
     let nothing_diverted = root.at(&["divert"]).is_none();

@@ -54,6 +54,7 @@ mod strength;
 mod tests;
 mod tfc;
 mod tunnel;
+mod users;
 mod value;
 mod warning;
 mod zone;

@@ -17,7 +17,8 @@ use std::time::Duration;
 pub struct Party {
     /// The table's name, unique among all four kinds.
     pub name: String,
-    /// `id`: the identity that the party must prove, compared octet by octet.
+    /// `id`: the identity that the party must prove, compared octet by octet; of a peer also a
+    /// pattern of identities.
     pub identity: Identity,
     /// `psk`: name of a file in the configuration's folder, mode 0600, with the pre-shared key.
     /// Without one, both ends authenticate by certificate or raw public key.

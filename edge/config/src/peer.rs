@@ -5,10 +5,11 @@ use crate::keys::{PARTY, PEER};
 use crate::level::LevelPolicy;
 use crate::reader::{Table, Value};
 use crate::tfc::Tfc;
+use crate::users::USERS;
 use crate::zone::{Stance, ZonePolicy};
 use crate::{Party, Pool, Ppk, Terms};
 use model::{
-    Dscp, Features, Mode, Selectors, Shared, Shares, Suite, TrafficSelector, ZoneSelector,
+    Dscp, Features, Mode, Selectors, Shared, Shares, Suite, TrafficSelector, Unique, ZoneSelector,
     ZoneSuite,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -47,6 +48,10 @@ pub struct Peer {
 pub struct PeerTerms {
     /// `mode`: the part of a packet that the tunnel seals. Default `tunnel`: the whole packet.
     pub mode: Mode,
+    /// `users`: most users at once of a table whose `id` is a pattern, 1 to 100000. Default 1000.
+    pub users: u32,
+    /// `unique`: what becomes of a second tunnel of one identity. Default `replace`.
+    pub unique: Unique,
     /// `dns = "from-peer"`: programs use the name servers that the peer names while the tunnel is
     /// up. Default false.
     pub dns_from_peer: bool,
@@ -239,6 +244,8 @@ impl Peer {
             children: Vec::new(),
             terms: Shared::from(PeerTerms {
                 mode: Mode::default(),
+                users: USERS,
+                unique: Unique::default(),
                 dns_from_peer: false,
                 routes: Routing::Remote,
                 start: Start::Manual,

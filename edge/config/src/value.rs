@@ -4,7 +4,7 @@ use crate::Prefix;
 use crate::keys::{size, time};
 use crate::reader::{Value, suggestion};
 use crate::set::SETS;
-use model::{Group, Identity, Kem, Suite, TrafficSelector};
+use model::{Group, Identity, Kem, Suite, TrafficSelector, Wildcard};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -80,12 +80,27 @@ impl<'a> Value<'a> {
     /// because identities are compared octet by octet.
     pub fn identity(&self) -> Option<Identity> {
         self.accepts(|| "identity".to_owned());
+        self.identity_with("write one name, mail address or IP address")
+    }
+
+    /// Reads an identity, or a pattern of many.
+    pub fn identity_or_pattern(&self) -> Option<Identity> {
+        self.accepts(|| "identity, or pattern: `\"*@DOMAIN\"`, `\"*.DOMAIN\"`, `\"*\"`".to_owned());
+        let Ok(identity) = self.text()?.parse();
+        match Wildcard::read(&identity) {
+            Some(_) if !has_space(self.text()?) => Some(identity),
+            _ => self.identity_with(
+                "write one name, mail address or IP address; for many users with certificates \
+                 write \"*@example.net\" or \"*.example.net\"",
+            ),
+        }
+    }
+
+    fn identity_with(&self, fix: &str) -> Option<Identity> {
         let text = self.text()?;
-        if text.contains(|c: char| c == '*' || c.is_whitespace() || c.is_control()) {
-            return self.fault(
-                format!("`{}` is not an identity", text.escape_debug()),
-                "write one name, mail address or IP address; there are no wildcards",
-            );
+        if text.contains('*') || has_space(text) {
+            let problem = format!("`{}` is not an identity", text.escape_debug());
+            return self.fault(problem, fix);
         }
         text.parse().ok()
     }
@@ -346,6 +361,10 @@ impl<'a> Value<'a> {
         let problem = format!("is not between {least} and {most}");
         self.fault(problem, format!("choose a value from {least} to {most}"))
     }
+}
+
+fn has_space(text: &str) -> bool {
+    text.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
 /// Reads digits and a unit. Returns `None` also if the product overflows.

@@ -54,6 +54,6 @@ pub use sessions::{Session, Sessions};
 pub use socket::{Access, CannotListen, Socket};
 pub use status::{
     Child, ChildKind, ChildMode, ClearClaim, Congestion, MtuOrigin, PathMtu, Peer, PeerKind,
-    PeerState, Refusal, Role, Routes, RoutesReason, Status, Traffic, Trouble, Window,
+    PeerState, Refusal, Role, Routes, RoutesReason, Status, Traffic, Trouble, Users, Window,
 };
 pub use zones::{Composite, GrantState, Held, Holder, LevelGrant, Link, Zone, Zones};

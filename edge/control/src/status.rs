@@ -191,6 +191,12 @@ pub struct Peer {
     pub name: String,
     /// Kind of the peer's table.
     pub kind: PeerKind,
+    /// Table of a user: a peer that proved one of the many identities for which it stands.
+    #[serde(default)]
+    pub table: Option<String>,
+    /// Number of users, if this is a table that stands for many identities. It is never up itself.
+    #[serde(default)]
+    pub users: Option<Users>,
     /// Identity that the peer must prove.
     pub identity: String,
     /// Connection state.
@@ -244,6 +250,15 @@ pub struct Peer {
     /// Names of configured children that are down although the peer is up.
     #[serde(default)]
     pub missing: Vec<String>,
+}
+
+/// Number of users of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Users {
+    /// Users now.
+    pub here: u32,
+    /// Most users at once.
+    pub most: u32,
 }
 
 /// Kind of a peer's table.

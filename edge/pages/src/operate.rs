@@ -23,6 +23,7 @@ const WORDS: [(&str, &str); 47] = [
     ("Libreswan", "moving-in"),
     ("long delay", "satellite-link"),
     ("lost laptop", "certificates"),
+    ("many users", "road-warriors"),
     ("metrics", "monitoring"),
     ("Mobile IP", "mobility"),
     ("migrate", "moving-in"),

@@ -202,19 +202,28 @@ impl Api {
         now: Instant,
     ) -> Response {
         let today = config::today();
-        if (end.is_some() || end_all) && node.end_sessions(end).is_err() {
-            return Response::Error(unknown(end.unwrap_or_default(), node));
+        let ended = end.map_or_else(Vec::new, |end| self.whose(end, node, sessions, now));
+        for name in &ended {
+            if node.end_sessions(Some(name)).is_err() {
+                return Response::Error(unknown(name, node));
+            }
+        }
+        if end_all {
+            node.end_sessions(None).expect("no peer is named");
         }
         while let Some(operation) = node.poll_store() {
             sessions.submit(operation, today);
         }
-        let ended = end.and_then(|end| node.peer_named(end));
-        let ended = ended.map(|peer| peer.identity.to_string());
+        let identity = |name: &String| match node.peer_named(name) {
+            Some(peer) => peer.identity.to_string(),
+            None => name.clone(),
+        };
+        let ended: Vec<_> = ended.iter().map(identity).collect();
         let up = |handle: &Handle| node.session_usage(handle, now);
         match sessions.list(&self.view.strategy(), up, today) {
             Ok(mut sessions) => {
                 // A file may not have been written yet.
-                sessions.retain(|session| !end_all && Some(&session.identity) != ended.as_ref());
+                sessions.retain(|session| !end_all && !ended.contains(&session.identity));
                 Response::Sessions(control::Sessions { sessions })
             }
             Err(error) => Response::Error(Failure::new(
@@ -222,6 +231,20 @@ impl Api {
                 "correct that, then restart stratad",
             )),
         }
+    }
+
+    /// Returns the peers or identities whose sessions end with those of a name: of a table for many
+    /// users, all that have one.
+    fn whose(&self, name: &str, node: &Node, sessions: &Sessions, now: Instant) -> Vec<String> {
+        let table = node.peer_named(name).filter(|peer| peer.users.is_some());
+        if table.is_none() {
+            return vec![name.to_owned()];
+        }
+        let up = |handle: &Handle| node.session_usage(handle, now);
+        let all = sessions.list(&self.view.strategy(), up, config::today());
+        let all = all.unwrap_or_default().into_iter();
+        let all = all.map(|session| session.identity);
+        all.filter(|identity| node.stands_for(name, identity)).collect()
     }
 
     /// Answers waiting clients whose peers are up or have failed, or whose time is over.
@@ -269,7 +292,7 @@ impl Api {
                 wait_seconds,
             } => {
                 let everybody = peer.is_none();
-                let mut peers = match self.select(peer) {
+                let mut peers = match self.select(peer, node) {
                     Ok(peers) => peers,
                     Err(failure) => return Some(Response::Error(failure)),
                 };
@@ -305,14 +328,14 @@ impl Api {
                 child: Some(child),
             } => {
                 let closed = self
-                    .select(peer)
+                    .select(peer, node)
                     .and_then(|peers| open(&peers, &child, false, node, now).map(|()| peers));
                 match closed {
                     Ok(peers) => Response::Down(changed(node, &peers)),
                     Err(failure) => Response::Error(failure),
                 }
             }
-            Request::Down { peer, child: None } => match self.select(peer) {
+            Request::Down { peer, child: None } => match self.select(peer, node) {
                 Ok(peers) => {
                     for name in &peers {
                         node.down(name, now)
@@ -356,13 +379,14 @@ impl Api {
         })
     }
 
-    /// Returns the peer that was named, or all peers that the request can concern.
-    fn select(&self, peer: Option<String>) -> Result<Vec<String>, Failure> {
+    /// Returns the peer or user that was named, or all peers that the request can concern.
+    fn select(&self, peer: Option<String>, node: &Node) -> Result<Vec<String>, Failure> {
         let known = self.view.tunnels();
         let Some(name) = peer else {
             return Ok(known);
         };
-        if known.contains(&name) {
+        let user = node.peer_named(&name);
+        if known.contains(&name) || user.is_some_and(|user| user.table.is_some()) {
             return Ok(vec![name]);
         }
         let fix = format!("name one of: {}", known.join(", "));

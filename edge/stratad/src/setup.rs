@@ -187,7 +187,15 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
     peer.level = level_choice(from);
     peer.places = (!from.zones.slots.is_empty()).then(|| places(from));
     peer.ike.ppk = from.ppk.as_deref().map(ppk).map(Box::new);
+    let users = from.user_identities();
+    peer.ike.users = users.map(|identities| {
+        Box::new(node::UserPolicy {
+            identities,
+            most: from.users,
+        })
+    });
     let terms = &mut peer.ike.terms;
+    terms.unique = from.unique;
     terms.lifetimes.child = from.rekey;
     terms.lifetimes.pfs = from.pfs;
     terms.features = Features {

@@ -162,7 +162,7 @@ impl Streams {
     pub fn reconfigure(&mut self, config: &Config) {
         self.peers = unproved::addresses(config);
         let half = usize::try_from(self.files / 2).unwrap_or(usize::MAX);
-        self.most = half.min(MOST + config.peers.len());
+        self.most = half.min(MOST + expected(config));
     }
 
     /// Registers the listeners with the poller, under tokens from `first` on.
@@ -517,6 +517,16 @@ impl Held {
 }
 
 /// Opens listeners at the same addresses as the UDP sockets.
+/// Returns the number of peers that may come.
+fn expected(config: &Config) -> usize {
+    let peers = config.peers.iter();
+    let most = peers.map(|peer| match peer.user_identities() {
+        Some(_) => peer.users as usize,
+        None => 1,
+    });
+    most.sum()
+}
+
 fn listen(config: &Config, port: u16) -> Result<Vec<Listener>, Error> {
     let listen = &config.listen.addresses;
     if !listen.is_empty() {

@@ -6,7 +6,7 @@
 
 use crate::quota::Quota;
 use model::{Flow, Instant, Path, PeerId, PeerNames, Transmit};
-use node::{DropReason, Node, Packet};
+use node::{DropReason, Event, Node, Packet};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,6 +52,17 @@ impl Drops {
 }
 
 impl Trace {
+    /// Notes the name of a user that is up. Names are copied for that, so only if lines about
+    /// packets are logged.
+    pub fn note_user(&self, event: &Event, names: &Arc<PeerNames>) {
+        if let Event::PeerUp { peer } = event
+            && peer.is_user()
+            && tracing::enabled!(Level::TRACE)
+        {
+            self.dropped.set_names(names);
+        }
+    }
+
     /// Logs an IKE message that leaves.
     pub fn sent(&mut self, node: &Node, path: Path, payload: &[u8], now: Instant) {
         if !tracing::enabled!(Level::DEBUG) {

@@ -13,7 +13,7 @@ use crate::journal;
 use crate::sink::IoCounters;
 use control::{
     Candidate, Carrier, Child, ChildKind, ChildMode, Congestion, Fill, Lease, Leases, MtuOrigin,
-    Paths, Peer, PeerState, Refusal, Standing, Status, Traffic, TunnelPaths, Who, Window,
+    Paths, Peer, PeerState, Refusal, Standing, Status, Traffic, TunnelPaths, Users, Who, Window,
 };
 use mobile_ip::mobile_ip;
 use model::{Exchanges, Instant, TrafficSelector};
@@ -131,7 +131,12 @@ pub fn state(peer: &PeerStatus) -> PeerState {
 fn peer(view: &ConfigView, status: &PeerStatus, now: Instant) -> Peer {
     Peer {
         name: status.name.clone(),
-        kind: view.kind(&status.name),
+        kind: view.kind(status.table.as_ref().unwrap_or(&status.name)),
+        table: status.table.clone(),
+        users: status.users.map(|users| Users {
+            here: users.here,
+            most: users.most,
+        }),
         identity: status.identity.to_string(),
         state: state(status),
         remote: status.remote,

@@ -24,6 +24,8 @@ pub enum Command {
     SkipTo(ChildSaId, u64),
     /// Replaces the policy database.
     Policies(Spd),
+    /// Sets the settings of one peer's packets.
+    Settings(PeerId, PeerSettings),
     /// Sets the choice among the protection levels agreed with a peer.
     Level(PeerId, LevelChoice),
     /// Sets the MTU to which the MSS of TCP connections is clamped, if it is.

@@ -300,6 +300,14 @@ impl Worker {
         changed.copied().collect()
     }
 
+    /// Sets the settings of one peer, which has no SA yet or none any more.
+    pub fn set_peer(&mut self, peer: PeerId, settings: PeerSettings) {
+        match settings == PeerSettings::default() {
+            true => drop(self.peers.remove(&peer)),
+            false => drop(self.peers.insert(peer, settings)),
+        }
+    }
+
     /// Sets a peer's choice among the agreed levels.
     pub fn set_level(&mut self, peer: PeerId, choice: LevelChoice) {
         self.peers.entry(peer).or_default().level = choice;

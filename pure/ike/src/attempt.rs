@@ -99,12 +99,17 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Creates the offer that the configuration of a peer allows.
-    fn of(peer: &Peer, config: &Config) -> Self {
+    /// Creates the offer to the other end that the configuration of a peer allows.
+    fn of(peer: &Peer, theirs: &Self, config: &Config) -> Self {
+        let is_user = |claimed: &&Identity| {
+            let users = peer.users.as_ref();
+            users.is_some_and(|users| users.identities.matches(claimed))
+        };
+        let user = theirs.identity.as_ref().filter(is_user);
         let mut offer = Self {
             ike: named(&offer_ike(&AllowedIkeSuites::of(peer))),
             identity: Some(config.identity.clone()),
-            expects: Some(peer.identity.clone()),
+            expects: Some(user.unwrap_or(&peer.identity).clone()),
             auth: Some(AuthMethod::SHARED_KEY),
             ppk: peer.ppk.as_ref().map(|ppk| ppk.id.clone()),
             ..Self::default()
@@ -201,9 +206,15 @@ impl Attempts {
     pub(crate) fn get(&self, peer: PeerId, config: &PeerTable) -> Option<Attempt> {
         let mut attempt = Attempt::clone(self.of.get(&peer)?);
         if !attempt.is_failed() {
-            attempt.ours = Offer::of(config.peer(peer)?, config);
+            attempt.ours = Offer::of(config.peer(peer)?, &attempt.theirs, config);
         }
         Some(attempt)
+    }
+
+    /// Removes what is known of a peer.
+    pub(crate) fn forget(&mut self, peer: PeerId) {
+        self.of.remove(&peer);
+        self.up.remove(&peer);
     }
 
     pub(crate) const fn stranger(&self) -> Option<&Attempt> {
@@ -240,7 +251,7 @@ impl Attempts {
                 identity: Some(config.identity.clone()),
                 ..Offer::default()
             },
-            |peer| Offer::of(peer, config),
+            |peer| Offer::of(peer, &theirs, config),
         );
         let attempt = Attempt {
             end: Some(End::Refused(why)),
@@ -297,7 +308,7 @@ impl Attempts {
         if let Some(attempt) = self.current(core) {
             attempt.end = Some(end);
             if let Some(peer) = core.peer(config).filter(|_| attempt.is_failed()) {
-                attempt.ours = Offer::of(peer, config);
+                attempt.ours = Offer::of(peer, &attempt.theirs, config);
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::pool::Pool;
 use crypto::{RawKey, Secret, TrustStore};
 use model::{
     Encapsulation, Features, Group, Identity, Kem, LevelGrant, Licence, MapKind, Mode, PeerId,
-    Room, Selectors, Shared, Suite, TrafficSelector, ZoneSelector, ZoneSuite,
+    Room, Selectors, Shared, Suite, TrafficSelector, Unique, Wildcard, ZoneSelector, ZoneSuite,
 };
 use resumption::{Strategy, Way};
 use std::collections::BTreeSet;
@@ -110,6 +110,9 @@ pub struct Peer {
     pub ppk: Option<Box<Ppk>>,
     /// Role of the peer. It determines the rights of the peer.
     pub role: PeerRole,
+    /// The identities for which the peer stands; `None` for its own alone. Each one that comes is a
+    /// user: a peer of its own, with the same settings.
+    pub users: Option<Box<UserPolicy>>,
     /// All other settings. A gateway may have 100,000 peers, and most have these in common.
     pub terms: Shared<PeerTerms>,
 }
@@ -142,6 +145,9 @@ pub struct PeerTerms {
     /// How an IKE SA with the peer is resumed that was lost without a Delete. As initiator we ask
     /// for it, as responder we grant it.
     pub resumption: Resumption,
+    /// What becomes of a second IKE SA that the peer initiates from another address. With
+    /// [`Unique::Never`] each one is a user of its own, and no session is resumed.
+    pub unique: Unique,
     /// Additional child SAs. The role describes the first child SA. Each additional one has a
     /// unique name, and their traffic does not overlap.
     pub children: Vec<ChildPolicy>,
@@ -163,6 +169,15 @@ impl DerefMut for Peer {
     fn deref_mut(&mut self) -> &mut PeerTerms {
         &mut self.terms
     }
+}
+
+/// The identities for which one peer of the configuration stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserPolicy {
+    /// The identities. Other than a single one, each of them has to be proved by a certificate.
+    pub identities: Wildcard,
+    /// Most users at once.
+    pub most: u32,
 }
 
 /// Use of TCP encapsulation with a peer, and the port on which the peer listens.
@@ -309,6 +324,7 @@ impl Default for PeerTerms {
             window: 1,
             tcp: Tcp::Off,
             resumption: Resumption::Off,
+            unique: Unique::Replace,
             children: Vec::new(),
             slots: Vec::new(),
         }
@@ -333,7 +349,23 @@ impl Peer {
             key: None,
             ppk: None,
             role,
+            users: None,
             terms: PeerTerms::default().into(),
+        }
+    }
+
+    /// Returns true if the peer proves its identity by certificate.
+    pub(crate) const fn is_certified(&self) -> bool {
+        self.psk.is_none() && self.key.is_none()
+    }
+
+    /// Returns the user that one of the identities is for which the peer stands.
+    pub(crate) fn user(&self, id: PeerId, identity: Identity) -> Self {
+        Self {
+            id,
+            identity,
+            users: None,
+            ..self.clone()
         }
     }
 
@@ -383,6 +415,8 @@ impl Peer {
             key,
             ppk,
             role,
+            // A user has none, and what it stands for is the same as long as it is found.
+            users: _,
             terms,
         } = self;
         let PeerTerms {
@@ -399,13 +433,15 @@ impl Peer {
             slots: _,
             // An IKE SA stays whether or not it can be resumed.
             resumption: _,
+            // It decides to which peer an IKE SA belongs.
+            unique,
             tcp,
         } = &**terms;
         (id, address, identity) == (&new.id, &new.address, &new.identity)
             && (psk, key, ppk) == (&new.psk, &new.key, &new.ppk)
             && role.agrees(&new.role)
             && (suites, groups, kems) == (&new.suites, &new.groups, &new.kems)
-            && (features, tcp) == (&new.features, &new.tcp)
+            && (features, tcp, unique) == (&new.features, &new.tcp, &new.unique)
     }
 }
 

@@ -47,6 +47,21 @@ pub enum Event {
         /// True if a session was resumed: neither end has authenticated again.
         resumed: bool,
     },
+    /// An initiator proved one of the identities that a table stands for. It is a peer of its own
+    /// from now on, with the settings of the table.
+    UserEntered {
+        /// The peer.
+        peer: PeerId,
+        /// The table.
+        table: PeerId,
+        /// Its name: the identity, with a number if it has several tunnels.
+        name: String,
+    },
+    /// Nothing is left of a user, about which the engine reports nothing more.
+    UserLeft {
+        /// The peer.
+        peer: PeerId,
+    },
     /// A peer established an IKE SA from another address while one from `old` was up, and did not
     /// mention the old one: it restarted elsewhere, or two machines have its key. The old IKE SA
     /// goes down with the next event.

@@ -79,13 +79,15 @@ mod task;
 #[cfg(test)]
 mod tests;
 mod tickets;
+mod users;
 mod window;
 
 pub use attempt::{Attempt, End, Offer};
 pub use bad_proof::BadProof;
 pub use config::{
     Addressing, ChildPolicy, Config, Elsewhere, FRAGMENT, Lifetimes, Limits, NATT_PORT, PORT, Peer,
-    PeerRole, PeerTerms, Resumption, Slot, Stance, Tcp, Timers, ZonePolicy, is_slot, slot_name,
+    PeerRole, PeerTerms, Resumption, Slot, Stance, Tcp, Timers, UserPolicy, ZonePolicy,
+    is_slot, slot_name,
 };
 pub use counters::{Counters, DropReason};
 pub use credential::{Credential, Signer};

@@ -6,9 +6,11 @@
 use crate::allowed_suites::AllowedIkeSuites;
 use crate::config::{Config, Peer, PeerRole};
 use crate::signature::Signing;
+use crate::users::Users;
 use crypto::sha256;
-use model::{Identity, PeerId};
+use model::{Identity, PeerId, Wildcard};
 use rustc_hash::FxHasher;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
@@ -23,6 +25,10 @@ pub(crate) struct PeerTable {
     by_identity: Index,
     /// Positions of the licensed nodes, to which we distribute keys.
     licensed: Vec<usize>,
+    /// The peers that stand for many identities, the closest pattern first.
+    tables: Vec<PeerId>,
+    /// The peers that proved one of these identities.
+    pub(crate) users: Users,
     /// The algorithms that any peer allows: the identity of an initiator is known only in IKE_AUTH.
     pub(crate) menu: AllowedIkeSuites,
     /// The kinds of signatures by which any peer authenticates: with a certificate, or with a raw
@@ -46,6 +52,7 @@ impl PeerTable {
         let by_identity = Index::new(peers.iter().map(|peer| of_identity(&peer.identity)));
         let licensed = places.filter(|place| matches!(peers[*place].role, PeerRole::Licensed));
         let licensed = licensed.collect();
+        let tables = tables(peers).iter().map(|table| table.id).collect();
         let peers = config.peers.iter();
         let authorities = config.trust.authorities().iter();
         let authorities: Vec<_> = authorities.map(|ca| ca.der.as_slice()).collect();
@@ -54,6 +61,8 @@ impl PeerTable {
             by_id,
             by_identity,
             licensed,
+            tables,
+            users: Users::default(),
             menu: AllowedIkeSuites::of_all(&config.peers),
             signing: Signing::of(&config.peers),
             addresses_of_peers: peers.clone().filter_map(|peer| peer.address).collect(),
@@ -65,15 +74,35 @@ impl PeerTable {
 
     /// Returns the peer with an identifier.
     pub(crate) fn peer(&self, id: PeerId) -> Option<&Peer> {
+        if id.is_user() {
+            return self.users.get(id);
+        }
         self.config.peers.get(self.by_id.get(id.0).next()?)
     }
 
     /// Returns the peers with an identity, in the order of the configuration: one for each address
-    /// that the identity may connect from.
+    /// that the identity may connect from. A user is the only one with its identity.
     pub(crate) fn named(&self, identity: &Identity) -> impl Iterator<Item = &Peer> {
         let peers = self.by_identity.get(of_identity(identity));
         let peers = peers.filter_map(|place| self.config.peers.get(place));
-        peers.filter(move |peer| peer.identity == *identity)
+        let peers = peers.filter(move |peer| peer.identity == *identity && peer.users.is_none());
+        peers.chain(self.users.named(identity))
+    }
+
+    /// Returns the peer that stands for an identity among many. Of several, the one with the
+    /// closest pattern does. Nobody else has our identity.
+    pub(crate) fn table_for(&self, identity: &Identity) -> Option<&Peer> {
+        if *identity == self.config.identity {
+            return None;
+        }
+        let tables: Vec<_> = self.tables.iter().filter_map(|id| self.peer(*id)).collect();
+        table_in(&tables, identity)
+    }
+
+    /// Returns the peer that an initiator with this identity would be, or be a user of.
+    pub(crate) fn claimed(&self, identity: &Identity) -> Option<&Peer> {
+        let named = self.named(identity).next();
+        named.or_else(|| self.table_for(identity))
     }
 
     /// Returns the licensed nodes.
@@ -108,6 +137,32 @@ impl Index {
         let found = rest.take_while(move |(other, _)| *other == hash);
         found.map(|(_, place)| *place as usize)
     }
+}
+
+/// Returns the peers that stand for many identities, the closest pattern first.
+pub(crate) fn tables(peers: &[Peer]) -> Vec<&Peer> {
+    let rank = |table: &&Peer| {
+        let users = table.users.as_ref();
+        users.map(|users| users.identities.rank())
+    };
+    let mut tables: Vec<_> = peers.iter().filter(|peer| peer.users.is_some()).collect();
+    tables.sort_by_key(|table| Reverse(rank(table)));
+    tables
+}
+
+/// Returns the first of these peers that stands for an identity.
+///
+/// A secret that many share proves none of their identities, so only certificates do.
+pub(crate) fn table_in<'p>(tables: &[&'p Peer], identity: &Identity) -> Option<&'p Peer> {
+    let stands_for = |table: &Peer| {
+        let users = table.users.as_ref();
+        users.is_some_and(|users| {
+            let is_one = matches!(users.identities, Wildcard::One(_));
+            let is_proved = is_one || table.is_certified();
+            is_proved && users.identities.matches(identity)
+        })
+    };
+    tables.iter().copied().find(|table| stands_for(table))
 }
 
 /// Equal identities have equal hashes, in whatever case they are written.

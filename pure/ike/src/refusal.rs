@@ -221,6 +221,28 @@ pub enum Refusal {
     /// The operator took the peer down.
     #[error("the peer was taken down here")]
     TakenDown,
+    /// The peer is up from another address, and its first tunnel stays.
+    #[error("the peer is up from {at}, and that tunnel stays")]
+    UpElsewhere {
+        /// The other address.
+        at: IpAddr,
+    },
+    /// The table has as many users as it may have.
+    #[error("{identity} is not admitted: {most} users are here already")]
+    TooManyUsers {
+        /// The proved identity.
+        identity: Identity,
+        /// Most users of the table.
+        most: u32,
+    },
+    /// The identity has as many tunnels as it may have.
+    #[error("{identity} has all of its {most} tunnels already")]
+    TooManyTunnels {
+        /// The proved identity.
+        identity: Identity,
+        /// Most tunnels of one identity.
+        most: usize,
+    },
     /// An unauthenticated error notify answered our request. It may be forged, so we keep trying.
     #[error("ignoring an unauthenticated {0} from this address; still trying")]
     Unproved(NotifyType),

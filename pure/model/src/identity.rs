@@ -126,8 +126,12 @@ impl fmt::Display for Identity {
         let length = match self {
             Self::Address(address) => return write!(f, "{address}"),
             Self::Fqdn(text) | Self::Email(text) => {
-                let mut shown = text.chars().take(SHOWN).flat_map(char::escape_debug);
-                shown.try_for_each(|c| write!(f, "{c}"))?;
+                for c in text.chars().take(SHOWN) {
+                    match c {
+                        '\'' | '"' => write!(f, "{c}")?,
+                        c => write!(f, "{}", c.escape_debug())?,
+                    }
+                }
                 text.len()
             }
             Self::Opaque { kind, data } => {
@@ -183,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_spelling_of_an_identity_is_kept() {
-        for text in ["Branch.Example.NET", "Ops@Example.NET"] {
+        for text in ["Branch.Example.NET", "Ops@Example.NET", "o'brien@example.net"] {
             assert_eq!(identity(text).to_string(), text);
         }
     }

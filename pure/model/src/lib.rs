@@ -20,7 +20,9 @@ mod selector;
 mod shared;
 mod sizes;
 mod time;
+mod unique;
 mod unknown_peers;
+mod wildcard;
 mod zone;
 mod zone_suite;
 
@@ -43,7 +45,9 @@ pub use selector::{Breadth, Flow, Selectors, TrafficSelector, one_pair};
 pub use shared::{Shared, Shares};
 pub use sizes::Sizes;
 pub use time::{Deadline, Instant};
+pub use unique::Unique;
 pub use unknown_peers::{Origin, UnknownPeers};
+pub use wildcard::Wildcard;
 pub use zone::{
     Licence, MapKind, Right, Run, Span, UnknownZone, Zone, ZoneAgreement, ZoneId, ZoneSelector,
 };

@@ -185,22 +185,61 @@ impl Config {
 }
 
 impl Settings {
+    /// Returns the settings of a peer.
+    pub(crate) fn of(&self, peer: PeerId) -> PeerSettings {
+        PeerSettings {
+            packets: self.packets.get(&peer).copied().unwrap_or_default(),
+            cover: self.cover.get(&peer).copied(),
+            places: self.places.get(&peer).cloned(),
+        }
+    }
+
+    /// Returns the settings of the peers that stand for many identities.
+    pub(crate) fn of_tables(&self, peers: &[ike::Peer]) -> Self {
+        let mut tables = Self::default();
+        for table in peers.iter().filter(|peer| peer.users.is_some()) {
+            tables.put(table.id, self.of(table.id));
+        }
+        tables
+    }
+
+    /// Gives users the settings of their tables.
+    pub(crate) fn add_users(&mut self, users: &[(PeerId, PeerId)]) {
+        for (user, table) in users {
+            self.put(*user, self.of(*table));
+        }
+    }
+
+    fn put(&mut self, peer: PeerId, settings: PeerSettings) {
+        if settings.packets != esp::PeerSettings::default() {
+            self.packets.insert(peer, settings.packets);
+        }
+        self.cover.extend(settings.cover.map(|cover| (peer, cover)));
+        let places = settings.places;
+        self.places.extend(places.map(|places| (peer, places)));
+    }
+
     fn take(&mut self, id: PeerId, peer: &mut Peer) {
         let packets = esp::PeerSettings {
             dscp: peer.dscp,
             sizes: peer.sizes,
             level: peer.level,
         };
-        if packets != esp::PeerSettings::default() {
-            self.packets.insert(id, packets);
-        }
-        if let Some(cover) = peer.cover {
-            self.cover.insert(id, cover);
-        }
-        if let Some(places) = peer.places.take() {
-            self.places.insert(id, places);
-        }
+        let settings = PeerSettings {
+            packets,
+            cover: peer.cover,
+            places: peer.places.take(),
+        };
+        self.put(id, settings);
     }
+}
+
+/// The settings of one peer that IKE does not need.
+#[derive(Default)]
+pub(crate) struct PeerSettings {
+    pub packets: esp::PeerSettings,
+    pub cover: Option<Duration>,
+    pub places: Option<crate::Places>,
 }
 
 /// Builds the policy database from the host's policies and the selectors of its peers.

@@ -120,6 +120,15 @@ impl Node {
 
     fn handle_ike(&mut self, event: ike::Event, now: Instant) {
         match event {
+            ike::Event::UserEntered { peer, table, name } => {
+                Arc::make_mut(&mut self.names).enter_user(peer, &name);
+                let settings = self.tables.of(table);
+                self.turn(now, |own, turn| own.user_entered(peer, settings, turn));
+            }
+            ike::Event::UserLeft { peer } => {
+                Arc::make_mut(&mut self.names).leave(peer);
+                self.turn(now, |own, turn| own.user_left(peer, turn));
+            }
             ike::Event::IkeUp {
                 sa, peer, resumed, ..
             } => self.turn(now, |own, turn| {
@@ -530,6 +539,8 @@ impl Node {
     /// once. All other peers are unaffected.
     pub fn reconfigure(&mut self, mut config: Config, now: Instant) -> BTreeSet<PeerId> {
         let (ike, mut settings) = config.take_peers(Arc::make_mut(&mut self.names));
+        self.tables = settings.of_tables(&ike.peers);
+        settings.add_users(&self.ike.users_under(&ike.peers));
         self.plane
             .apply(Command::Policies(spd(config.policies, &ike.peers)));
         self.own.tunnels.set_levels(&mut settings.packets);

@@ -6,7 +6,7 @@ use crate::licensing::grants::{Csa, Holder};
 use crate::owners::Owners;
 use crate::plane::Plane;
 use crate::status::{
-    ChildStatus, CsaStatus, GrantStatus, PeerNumbers, PeerState, PeerStatus, SILENT,
+    ChildStatus, CsaStatus, GrantStatus, PeerNumbers, PeerState, PeerStatus, SILENT, UserCount,
 };
 use crate::tunnels::children::Child;
 use ike::{SaStatus, is_slot};
@@ -23,7 +23,8 @@ pub(crate) struct View<'a> {
 }
 
 impl View<'_> {
-    /// Returns the status of every configured peer, in the order of the configuration.
+    /// Returns the status of every configured peer, in the order of the configuration, then of
+    /// every user.
     pub fn peers(&self) -> Vec<PeerStatus> {
         let mut children: BTreeMap<PeerId, Vec<ChildStatus>> = BTreeMap::new();
         for (id, child) in self.own.tunnels.children().iter() {
@@ -34,7 +35,8 @@ impl View<'_> {
             let children = children.remove(&peer.id);
             self.peer_status(peer, children.unwrap_or_default())
         };
-        self.ike.peers().iter().filter_map(status).collect()
+        let all = self.ike.peers().iter().chain(self.ike.users());
+        all.filter_map(status).collect()
     }
 
     /// Returns the status of one peer, without visiting others.
@@ -133,6 +135,11 @@ impl View<'_> {
         let heard = up.and_then(|sa| packets.chain(sa.heard).max());
         Some(PeerStatus {
             name: self.names.name(peer.id).to_owned(),
+            table: self.ike.table_of(peer.id).map(|table| self.names.name(table).to_owned()),
+            users: peer.users.as_ref().map(|users| UserCount {
+                here: self.ike.count_users(peer.id),
+                most: users.most,
+            }),
             windows: up.map(|sa| sa.windows),
             clones: up.is_some_and(|sa| sa.clones),
             sas: self.ike.count_up(peer.id),

@@ -74,7 +74,7 @@ pub use ike::{
     Attempt, BadMode, BadPpk, BadProof, CannotMove as NotMovable,
     CannotReauthenticate as NotRepeated, CannotRedirect as NotSent, DownReason, End, GrantRefusal,
     Incarnation, KeyRefusal, NotResumed, NotVerified, Offer, Refusal, Resumption, Sender, Slot,
-    UnknownChild, Windows, is_slot,
+    UnknownChild, UserPolicy, Windows, is_slot,
 };
 pub use keylog::KeyLog;
 pub use licensing::grants::GrantState;
@@ -86,7 +86,7 @@ pub use path_mtu::{Discovery, Origin, ProbeCounts};
 pub use pep::{FlowStatus, Side};
 pub use status::{
     ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerNumbers, PeerState, PeerStatus, SILENT,
-    Totals,
+    Totals, UserCount,
 };
 pub use transit::{TransitCounters, Verdict};
 pub use tunnels::desired::{Refused, UnknownPeer};

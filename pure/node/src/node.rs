@@ -1,6 +1,6 @@
 //! The composition: commands, inputs and outputs. `dispatch.rs` joins the engines and the owners.
 
-use crate::config::{Config, Inside, Role, spd};
+use crate::config::{Config, Inside, Role, Settings, spd};
 use crate::inspect::View;
 use crate::licensing::Licensing;
 use crate::licensing::migration::MigrationCounters;
@@ -40,6 +40,8 @@ use wire::quoted::Quoted;
 pub struct Node {
     /// The names of all peers that were ever configured. Drivers have copies.
     pub(crate) names: Arc<PeerNames>,
+    /// Settings of the peers that stand for many identities, for their users.
+    pub(crate) tables: Settings,
     /// IKE, and the configuration of the peers.
     pub(crate) ike: ike::Engine,
     pub(crate) plane: Plane,
@@ -56,6 +58,7 @@ impl Node {
         let mut rng = Rng::from_seed(seed);
         let mut names = PeerNames::default();
         let (ike_config, mut settings) = config.take_peers(&mut names);
+        let tables = settings.of_tables(&ike_config.peers);
         let plane = Plane::new(config.workers, &spd(config.policies, &ike_config.peers));
         plane.apply(Command::Clamp(config.clamp));
         let outside = Outside::new(config.encapsulation, config.ike_port, config.natt_port);
@@ -68,6 +71,7 @@ impl Node {
         plane.set_peers(&settings.packets);
         let mut node = Self {
             names: names.into(),
+            tables,
             ike: ike::Engine::new(ike_config, rng.array(), now),
             plane,
             own: Owners {
@@ -120,8 +124,8 @@ impl Node {
         Ok(())
     }
 
-    /// Takes a peer down: deletes its SAs (more than one if both ends initiated at
-    /// once). Neither end brings the peer back until [`Self::up`]: the peer's initiations are
+    /// Takes a peer down, with its users if it stands for many identities: deletes its SAs (more
+    /// than one if both ends initiated at once). Neither end brings the peer back until [`Self::up`]: the peer's initiations are
     /// refused.
     pub fn down(&mut self, peer: &str, now: Instant) -> Result<(), UnknownPeer> {
         let peer = self.id(peer)?;
@@ -320,11 +324,21 @@ impl Node {
         self.drain(now);
     }
 
-    /// Ends the sessions that a peer may resume, or all. Tunnels stay up, and the next one takes a
-    /// full exchange. Errors if there is no such peer.
+    /// Ends the sessions that a peer or the user with an identity may resume, or all. Tunnels stay
+    /// up, and the next one takes a full exchange. Errors if there is no such peer.
     pub fn end_sessions(&mut self, peer: Option<&str>) -> Result<(), UnknownPeer> {
-        let peer = peer.map(|peer| self.id(peer)).transpose()?;
-        self.ike.end_sessions(peer);
+        let Some(name) = peer else {
+            self.ike.end_sessions(None);
+            return Ok(());
+        };
+        if let Ok(peer) = self.id(name) {
+            self.ike.end_sessions(Some(peer));
+            return Ok(());
+        }
+        // The user may not be here.
+        let Ok(identity) = name.parse();
+        self.ike.claimed(&identity).ok_or(UnknownPeer)?;
+        self.ike.end_sessions_of(&identity);
         Ok(())
     }
 
@@ -672,7 +686,8 @@ impl Node {
         self.names.name(peer)
     }
 
-    /// Returns the status of every configured peer, in the order of the configuration.
+    /// Returns the status of every configured peer, in the order of the configuration, then of
+    /// every user.
     pub fn peers(&self) -> Vec<PeerStatus> {
         self.view().peers()
     }
@@ -847,16 +862,27 @@ impl Node {
         Some(self.own.mobile_ip.as_ref()?.registrations())
     }
 
+    /// Returns true if a table stands for an identity.
+    pub fn stands_for(&self, table: &str, identity: &str) -> bool {
+        let Ok(identity) = identity.parse();
+        let claimed = self.ike.claimed(&identity);
+        let of = claimed.map(|peer| self.ike.table_of(peer).unwrap_or(peer));
+        of.is_some() && of == self.id(table).ok()
+    }
+
     // Internals.
 
-    /// Deletes every SA with a peer.
+    /// Deletes every SA with a peer and, if it stands for many identities, with its users.
     fn close_all(&mut self, peer: PeerId, now: Instant) {
-        let ids: Vec<_> = self.ike.sas_of(peer).map(|sa| sa.id).collect();
-        ids.into_iter().for_each(|sa| self.ike.close(sa, now));
+        let peers = [peer].into_iter().chain(self.ike.users_of(peer));
+        let sas = peers.flat_map(|peer| self.ike.sas_of(peer)).map(|sa| sa.id);
+        for sa in sas.collect::<Vec<_>>() {
+            self.ike.close(sa, now);
+        }
         self.drain(now);
     }
 
-    /// Returns the identifier of a configured peer.
+    /// Returns the identifier of a configured peer or a user.
     pub(crate) fn id(&self, peer: &str) -> Result<PeerId, UnknownPeer> {
         let id = self.names.id(peer);
         id.filter(|id| self.ike.peer(*id).is_some())

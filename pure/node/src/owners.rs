@@ -1,12 +1,14 @@
 //! The owners of a node's state. None of them knows the node.
 
 use crate::Event;
+use crate::config::PeerSettings;
 use crate::effects::Turn;
 use crate::licensing::Licensing;
 use crate::mobile_ip::MobileIp;
 use crate::path_mtu::{ChildSas, PathMtus};
 use crate::transit::Transit;
 use crate::tunnels::Tunnels;
+use esp::Command;
 use model::{IkeSaId, PeerId};
 
 /// The owners.
@@ -45,6 +47,25 @@ impl Owners {
         self.tunnels.go_by(sa, peer, turn);
         let distribution = self.licensing.distribution();
         distribution.go_by(old, peer, &self.tunnels, turn);
+    }
+
+    /// Adds a user with the settings of its table.
+    pub fn user_entered(&mut self, peer: PeerId, settings: PeerSettings, turn: &mut Turn<'_>) {
+        let PeerSettings {
+            packets,
+            cover,
+            places,
+        } = settings;
+        turn.add(Command::Settings(peer, packets));
+        self.tunnels.user_entered(peer, cover, packets.level);
+        self.licensing.placement().set_place(peer, places);
+    }
+
+    /// Forgets a user.
+    pub fn user_left(&mut self, peer: PeerId, turn: &mut Turn<'_>) {
+        turn.add(Command::Settings(peer, esp::PeerSettings::default()));
+        self.tunnels.user_left(peer);
+        self.licensing.placement().set_place(peer, None);
     }
 
     /// Issues pending tokens and presents received ones. Returns true if there were any.

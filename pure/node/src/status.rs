@@ -32,6 +32,10 @@ pub enum PeerState {
 pub struct PeerStatus {
     /// The peer.
     pub name: String,
+    /// The table of a user: a peer that proved one of the identities for which it stands.
+    pub table: Option<String>,
+    /// The users of a table that stands for many identities. The table itself is never up.
+    pub users: Option<UserCount>,
     /// Identity that the peer has to prove.
     pub identity: Identity,
     /// State of the connection.
@@ -105,6 +109,15 @@ pub struct Totals {
     pub children: usize,
     /// Grants held as a licensed node.
     pub grants: usize,
+}
+
+/// Number of users of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UserCount {
+    /// Users now.
+    pub here: u32,
+    /// Most users at once.
+    pub most: u32,
 }
 
 /// One child SA.

@@ -5,17 +5,19 @@ use super::show::{any, list, or, secret, text};
 use super::{DAY, Effect, HOUR, Key, Read, SECOND, put, small, time};
 use crate::psk::psk;
 use crate::value::NO_KEM;
-use crate::{Gateway, Licensed, Neighbour, Party, party};
+use crate::{Gateway, Licensed, Neighbour, Party, party, users};
 use model::Kem;
 
 /// The keys that all parties have.
 pub(crate) const PARTY: &[Key<Party>] = &[
     Key {
         name: "id",
-        about: "identity that the peer has to prove",
+        about: "identity that the peer has to prove. In [peer.NAME], \"*@example.net\" or \
+            \"*.example.net\" admits everyone with a certificate for such a name, each as a peer \
+            of its own; a table for one identity comes first, then that with the longest pattern",
         example: r#""peer.example.net""#,
         effect: Effect::Anew,
-        read: Read::Required(|value, party| put(&mut party.identity, value.identity())),
+        read: Read::Required(users::identity),
         show: |party| text(&party.identity),
     },
     Key {

@@ -7,8 +7,9 @@ use crate::peer::{NAT, selectors as selectors_of};
 use crate::ppk::ppk;
 use crate::reader::Value;
 use crate::tfc::{cover, tfc};
+use crate::users::MOST_USERS;
 use crate::{Addressing, Child, Leak, Peer, Ppk, Resume, Routing, Start, Tcp, peer};
-use model::{Features, MOST_RESOURCES};
+use model::{Features, MOST_RESOURCES, Unique};
 
 /// The values of `mobike`.
 const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
@@ -58,6 +59,24 @@ pub(crate) const PEER: &[Key<Peer>] = &[
         effect: Effect::Anew,
         read: Read::Optional(peer::pool),
         show: |peer| or("none", peer.pool()),
+    },
+    Key {
+        name: "users",
+        about: "with a pattern as `id`: most users at once, up to 100000",
+        example: "200",
+        effect: Effect::Applied,
+        read: Read::Optional(|value, peer| put(&mut peer.users, value.number(1..=MOST_USERS))),
+        show: |peer| text(peer.users),
+    },
+    Key {
+        name: "unique",
+        about: "a second tunnel of one identity, from another address: \"replace\": replaces the \
+            first; \"keep\": is refused while the first is up; \"never\": stays beside it, with an \
+            address of its own from `pool`, up to 16 of them",
+        example: r#""keep""#,
+        effect: Effect::Anew,
+        read: Read::Optional(|value, peer| put(&mut peer.unique, value.choice(&Unique::WORDS))),
+        show: |peer| word(&Unique::WORDS, &peer.unique),
     },
     Key {
         name: "dns",

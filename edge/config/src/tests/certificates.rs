@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Returns a folder with the certificates that openssl made for the tests of `ike`; only the owner
 /// can read the keys.
-fn folder() -> Folder {
+pub(super) fn folder() -> Folder {
     let folder = Folder::new();
     let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pure/ike/src/tests/certificates");
     for name in ["ca.pem", "gateway.pem", "gateway.key", "thief.key"] {

@@ -105,6 +105,12 @@ local = ["dynamic"]
 remote = ["10.7.0.0/16"]
 dns = "from-peer"
 routes = "subnets"
+[peer.staff]
+id = "*@staff.example.net"
+local = ["10.8.0.0/16"]
+pool = "spare"
+users = 200
+unique = "keep"
 [peer.erin]
 id = "erin@example.net"
 pubkey = "second.pub"
@@ -455,6 +461,13 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             "routes = \"subnets\"",
             "routes = \"remote\"",
             Applied,
+        ),
+        ("peer.staff.users", "users = 200", "users = 300", Applied),
+        (
+            "peer.staff.unique",
+            "unique = \"keep\"",
+            "unique = \"never\"",
+            Anew,
         ),
         (
             "pool.office.addresses",

@@ -13,6 +13,7 @@ mod machine;
 mod mobility;
 mod mode;
 mod reference;
+mod users;
 mod workers;
 mod zones;
 

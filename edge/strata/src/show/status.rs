@@ -101,9 +101,15 @@ fn show_peer(text: &mut String, peer: &Peer, paint: Paint) {
         (true, PeerState::Connecting) => paint.doubtful(", no answer yet"),
         (true, PeerState::Up) => paint.doubtful(", silent"),
     };
-    let state = state(peer.state, paint);
+    let state = match peer.users {
+        Some(users) => format!("{} of {} users", users.here, users.most),
+        None => state(peer.state, paint),
+    };
     let _ = writeln!(text, "\n{kind} {name}  {state}{since}{silent}");
     let _ = writeln!(text, "  identity  {}", clean(&peer.identity));
+    if let Some(table) = &peer.table {
+        let _ = writeln!(text, "  table     {}", clean(table));
+    }
     if let Some(remote) = peer.remote {
         let by = by(peer.carrier);
         let _ = writeln!(text, "  remote    {remote}{by}");
@@ -258,6 +264,8 @@ mod tests {
         Peer {
             name: "office".to_owned(),
             kind: PeerKind::Vpn,
+            table: None,
+            users: None,
             identity: "gw.example.net".to_owned(),
             state: PeerState::Up,
             remote: Some("192.0.2.1:4500".parse().unwrap()),
@@ -309,6 +317,36 @@ mod tests {
             }],
             missing: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_table_for_many_users_tells_their_number_and_a_user_its_table() {
+        let table = Peer {
+            name: "staff".to_owned(),
+            identity: "*@staff.example.net".to_owned(),
+            state: PeerState::Down,
+            users: Some(control::Users {
+                here: 1,
+                most: 1000,
+            }),
+            remote: None,
+            since_seconds: None,
+            ..office()
+        };
+        let user = Peer {
+            name: "alice@staff.example.net".to_owned(),
+            table: Some("staff".to_owned()),
+            ..office()
+        };
+        let status = Status {
+            peers: vec![table, user],
+            ..Status::default()
+        };
+        let shown = show(&status, PLAIN);
+        assert!(shown.contains("peer staff  1 of 1000 users"), "{shown}");
+        let user = "peer alice@staff.example.net  up for 1 min 15 s, silent\n  identity  \
+                    gw.example.net\n  table     staff\n";
+        assert!(shown.contains(user), "{shown}");
     }
 
     #[test]

@@ -53,6 +53,13 @@ pub const FEATURES: &[Feature] = &[
         not_needed: &[],
     },
     Feature {
+        id: "users",
+        name: "Many users in one table",
+        keys: &["peer.users", "peer.unique"],
+        verbs: &[],
+        not_needed: &[],
+    },
+    Feature {
         id: "resume",
         name: "Lost tunnels that come back by a ticket (RFC 5723)",
         keys: &[

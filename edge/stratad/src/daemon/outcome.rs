@@ -152,6 +152,7 @@ impl Daemon {
                 if let Event::PeerUp { .. } | Event::PeerDown { .. } = &event {
                     self.manager.note_change(now);
                 }
+                self.trace.note_user(&event, self.node.names());
                 if let (Event::MobileIp(event), Some(mobile)) = (&event, &mut self.host.mobile) {
                     mobile.note(event);
                 } else if let Event::Configured { peer, .. } = &event {

@@ -150,6 +150,10 @@ fn of_refusal(why: &Refusal) -> Advice {
         Refusal::AddressNotAsked => "run `strata up NAME`",
         Refusal::ZonesRequired => "set its `zones` like ours, or `zones = \"accept\"` here",
         Refusal::LevelNotAgreed => "set the same `integrity` under `level` at both ends",
+        Refusal::UpElsewhere { .. } => {
+            "take that tunnel down, or write `unique = \"replace\"` in the peer's table"
+        }
+        Refusal::TooManyUsers { .. } => "raise `users` in the table of these users",
         Refusal::TakenDown => "run `strata up NAME` to accept it again",
         Refusal::RekeyRefused(notify) => of_rekey(*notify),
         Refusal::ExchangeRefused => {
@@ -190,6 +194,7 @@ fn of_refusal(why: &Refusal) -> Advice {
         | Refusal::Restarted
         | Refusal::NotOurGateway
         | Refusal::TooManyClones(_)
+        | Refusal::TooManyTunnels { .. }
         | Refusal::SentElsewhere(_)
         | Refusal::KeyExchange
         | Refusal::TooManyChildren(_)

@@ -23,7 +23,7 @@ use remedy::Remedy;
 pub fn explain(view: &ConfigView, node: &Node, name: &str, now: Instant) -> Option<Explain> {
     let peers = node.peers();
     let peer = peers.iter().find(|peer| peer.name == name)?;
-    let table = view.table(name);
+    let table = view.table(peer.table.as_deref().unwrap_or(name));
     let remedy = Remedy {
         places: view.places(),
         table: &table,

@@ -143,6 +143,13 @@ impl Remedy<'_> {
                 &format!("pool.{pool}.addresses"),
                 "add a prefix, or shorten `lease`",
             )],
+            Refusal::TooManyUsers { most, .. } => {
+                vec![self.at("users", format!("write a number above {most}"))]
+            }
+            Refusal::UpElsewhere { .. } => vec![self.at(
+                "unique",
+                "write `unique = \"replace\"`, if the newer tunnel should replace the older",
+            )],
             Refusal::NoRequest { .. } => {
                 vec![elsewhere(
                     "write `local = [\"dynamic\"]` in its table for this host",

@@ -604,3 +604,51 @@ fn strongswan_says_what_is_behind_it_or_does_not() -> Result<()> {
     }
     Ok(())
 }
+
+/// Two users of one table: a charon whose certificate is for a name of its pattern, and the same
+/// charon with another name.
+// Works: users
+#[lab::test(repeated)]
+fn strongswan_is_a_user_of_a_table_by_its_certificate_alone() -> Result<()> {
+    let duo = Duo::new("strongswan")?;
+    strata(&duo.ours, "pki ca --name Root --out root")?;
+    let (alice, eve) = ("alice@staff.example", "eve@sales.example");
+    for id in ["ours.example", alice, eve] {
+        strata(&duo.ours, &format!("pki issue --ca root --out made --id {id}"))?;
+    }
+    let ours = lender_of_charon(&duo.ours)
+        .replace("psk = \"theirs.psk\"\n", "")
+        .replace("[peer.theirs]\nid = \"theirs.example\"", "[peer.staff]\nid = \"*@staff.example\"")
+        .replace("[tunnel]", OUR_CERTIFICATE);
+    let daemon = duo.ours.stratad(&ours)?;
+    let charon_of = |id: &'static str| {
+        for (file, place) in [
+            (format!("made/{id}.pem"), "x509/end.pem"),
+            (format!("made/{id}.key"), "private/end.key"),
+            ("root/ca.pem".to_owned(), "x509ca/root.pem"),
+        ] {
+            let place = duo.theirs.directory().join(place);
+            std::fs::create_dir_all(place.parent().unwrap_or(&place))?;
+            std::fs::copy(duo.ours.directory().join(file), place)?;
+        }
+        let psk = None;
+        duo.theirs.charon(&Connection { id, psk, ..CHARON })
+    };
+    let charon = charon_of(eve)?;
+    let refusal = refused(charon.initiate())?;
+    ensure!(refusal.contains("AUTHENTICATION_FAILED"), "{refusal}");
+    drop(charon);
+    let charon = charon_of(alice)?;
+    charon.initiate()?;
+    let up = |status: &Value| {
+        let peers = status["status"]["peers"].as_array().into_iter().flatten();
+        let mut users = peers.filter(|peer| peer["name"] == alice);
+        users.any(|peer| peer["state"] == "up" && peer["table"] == "staff")
+    };
+    daemon.wait_until("status", DEADLINE, up)?;
+    transfer(&duo.ours, &duo.theirs, "10.9.0.1", MB)?;
+    transfer(&duo.theirs, &duo.ours, "10.1.0.1", MB)?;
+    charon.terminate()?;
+    let gone = |status: &Value| !up(status);
+    daemon.wait_until("status", DEADLINE, gone).map(drop)
+}

@@ -19,4 +19,5 @@ mod resource;
 mod resume;
 mod revocation;
 mod round_trip;
+mod users;
 mod window;

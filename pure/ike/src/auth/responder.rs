@@ -11,10 +11,10 @@ use crate::exchange::auth::{Presented, initiator_identity, responder_identity};
 use crate::extension::ppk::{self, BadPpk, Choice};
 use crate::peer_table::PeerTable;
 use crate::refusal::{NotResumed, Refusal};
-use crate::sa::turn::Turn;
+use crate::sa::turn::{Turn, Verdict};
 use crate::signature::{self, NotVerified};
 use crypto::{Secret, UnixTime};
-use model::Identity;
+use model::{Identity, Unique};
 use resumption::{Entry, Ticket, Usage};
 use std::net::IpAddr;
 use wire::ike::{AuthMethod, Message, Payload};
@@ -27,6 +27,9 @@ pub(crate) struct Responder {
     /// True if both ends announced PPKs.
     ppk: bool,
     resumed: Option<Box<Resumed>>,
+    /// The evidence of an initiator about whom the engine has to decide, and the decision.
+    undecided: Option<PeerProved>,
+    verdict: Option<Verdict>,
 }
 
 /// The session that an initiator resumes.
@@ -69,6 +72,8 @@ impl Responder {
             method,
             ppk,
             resumed: None,
+            undecided: None,
+            verdict: None,
         }
     }
 
@@ -93,29 +98,61 @@ impl Responder {
         }
     }
 
+    /// Notes the engine's decision about an initiator that has proved itself.
+    pub(crate) fn note_verdict(&mut self, verdict: Verdict) {
+        self.verdict = Some(verdict);
+    }
+
+    /// Returns the reason for which the engine does not let the initiator come.
+    pub(crate) fn refusal(&mut self) -> Option<Refusal> {
+        self.verdict.as_mut()?.refusal.take()
+    }
+
     /// Returns the use of the last full proof so far, if a session is resumed.
     pub(crate) fn usage(&self) -> Option<Usage> {
         Some(self.resumed.as_ref()?.entry.usage)
     }
 
-    /// Returns the proof, or the payloads of the response that asks for another round.
+    /// Returns the proof, or the payloads of the response that asks for another round; `None` if the
+    /// engine has to decide about an initiator that is proved. The same step follows once more.
     pub(crate) fn step<'p, 'c: 'p>(
         &mut self,
         round: Round<'p>,
         turn: &mut Turn<'_, 'c>,
-    ) -> Result<Step<'p>, Refusal> {
+    ) -> Result<Option<Step<'p>>, Refusal> {
         let config = turn.ctx.config;
-        let (peer, evidence) = match &self.resumed {
-            Some(resumed) => self.verify_resumed(&resumed.entry, round, config)?,
-            None => self.verify(round, config, turn.ctx.today)?,
+        let identity = initiator_identity(round.request).ok_or(Refusal::AuthenticationMethod)?;
+        let (peer, evidence) = match self.undecided.take() {
+            Some(evidence) => (self.decided(identity, config)?, evidence),
+            None => match &self.resumed {
+                Some(resumed) => self.verify_resumed(&resumed.entry, round, config)?,
+                None => self.verify(round, config, turn.ctx.today)?,
+            },
         };
+        // The store comes first: another initiator may be faster.
+        let is_open = self.verdict.is_none() && self.to_take().is_none();
+        if is_open && turn.ctx.applies(peer, identity, round.from) {
+            self.undecided = Some(evidence);
+            return Ok(None);
+        }
         let payloads = self.prove(peer, round.first.header.message_id, config)?;
-        Ok(Step::Done(Proved {
+        Ok(Some(Step::Done(Proved {
             peer,
             evidence,
             message: round.first,
             payloads,
-        }))
+        })))
+    }
+
+    /// Returns the peer that the engine has decided about.
+    fn decided<'c>(
+        &self,
+        identity: &Identity,
+        config: &'c PeerTable,
+    ) -> Result<&'c Peer, Refusal> {
+        let verdict = self.verdict.as_ref();
+        let peer = verdict.and_then(|verdict| config.peer(verdict.peer));
+        peer.ok_or_else(|| Refusal::UnknownIdentity(identity.clone()))
     }
 
     /// Identifies and authenticates the initiator. The work is the same for an unknown identity or
@@ -278,7 +315,7 @@ pub(crate) fn judge<'c>(
     let peer = find_peer(config, claimed, from)?;
     is_meant(request, config)?;
     let keys = &entry.keys;
-    if !peer.resumption.allows(keys.way) {
+    if !peer.resumption.allows(keys.way) || peer.unique == Unique::Never {
         return Err(refuse(NotResumed::Off));
     }
     let lacks_ppk = peer.ppk.as_ref().is_some_and(|ppk| ppk.required) && !keys.ppk;
@@ -307,7 +344,7 @@ fn is_meant(request: &Message, config: &Config) -> Result<(), Refusal> {
 }
 
 /// Returns the peer with an identity, preferably the one configured for this address, otherwise one
-/// without an address.
+/// without an address. If there is none, one that stands for the identity among many.
 fn find_peer<'c>(
     config: &'c PeerTable,
     identity: &Identity,
@@ -315,7 +352,8 @@ fn find_peer<'c>(
 ) -> Result<&'c Peer, Refusal> {
     let named = || config.named(identity);
     if named().next().is_none() {
-        return Err(Refusal::UnknownIdentity(identity.clone()));
+        let table = config.table_for(identity);
+        return table.ok_or_else(|| Refusal::UnknownIdentity(identity.clone()));
     }
     named()
         .find(|peer| peer.address == Some(from))

@@ -14,6 +14,7 @@ mod reconfigure;
 mod resumption;
 mod sender;
 mod status;
+mod users;
 
 use crate::allowed_suites::AllowedIkeSuites;
 use crate::child_overrides::ChildOverrides;
@@ -265,6 +266,7 @@ impl Engine {
             self.barred.remove(&peer);
             self.overrides.let_in(peer);
             self.drop_children(peer, &[], now);
+            self.forget_user(peer);
         }
     }
 
@@ -436,6 +438,7 @@ impl Engine {
         let was_up = self.is_up(id);
         let before = self.out.events.len();
         self.run(id, now, run);
+        self.decide(id, now);
         let news = self.out.events.split_off(before);
         if !was_up && self.is_up(id) {
             // The old SA's end is told before the new one's beginning.
@@ -577,7 +580,8 @@ impl Engine {
         let born = run(&mut sa, &mut self.context(beside.unwrap_or_default(), now));
         self.half_open.update(&sa);
         self.deadlines.set(id, None);
-        let ended = sa.core.peer.filter(|_| sa.has_ended());
+        let peer = sa.core.peer;
+        let ended = peer.filter(|_| sa.has_ended());
         if matches!(sa.state, State::Ending(Ending::Gone)) {
             self.by_spi.remove(&sa.core.own_spi());
             self.peer_index.leave(&sa.core);
@@ -594,6 +598,9 @@ impl Engine {
             self.pools.release(id, self.today);
             self.tickets.close(id, now);
         }
+        if let Some(peer) = peer {
+            self.forget_user(peer);
+        }
     }
 
     /// Drops the oldest remains of a peer's ended IKE SAs if there are too many. Each of them
@@ -603,8 +610,15 @@ impl Engine {
         let mut ended: Vec<_> = ended.map(|sa| sa.core.id).collect();
         ended.sort_unstable();
         let over = ended.len().saturating_sub(MOST_ENDED);
-        for sa in ended.iter().take(over).filter_map(|id| self.sas.remove(id)) {
-            self.deadlines.set(sa.core.id, None);
+        for id in ended.into_iter().take(over) {
+            self.drop_ended(id);
+        }
+    }
+
+    /// Drops the remains of an ended IKE SA.
+    fn drop_ended(&mut self, id: IkeSaId) {
+        if let Some(sa) = self.sas.remove(&id) {
+            self.deadlines.set(id, None);
             self.by_spi.remove(&sa.core.own_spi());
             self.peer_index.leave(&sa.core);
         }

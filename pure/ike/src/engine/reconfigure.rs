@@ -16,7 +16,7 @@ use crate::engine::Engine;
 use crate::peer_table::PeerTable;
 use crate::sa::Sa;
 use crate::task::licences;
-use model::{IkeSaId, Instant, PeerId};
+use model::{Identity, IkeSaId, Instant, PeerId};
 use std::collections::BTreeSet;
 
 /// Commands.
@@ -25,16 +25,18 @@ impl Engine {
     /// port stays, because sockets are bound to it.
     pub fn reconfigure(&mut self, config: Config, now: Instant) -> Vec<PeerId> {
         let natt_port = self.config.natt_port;
-        let old = std::mem::replace(
-            &mut self.config,
-            PeerTable::new(Config {
-                natt_port,
-                ..config
-            }),
-        );
-        self.config.version = old.version + 1;
+        let mut new = PeerTable::new(Config {
+            natt_port,
+            ..config
+        });
+        new.version = self.config.version + 1;
+        let table = |identity: &Identity| new.claimed(identity).filter(|peer| peer.users.is_some());
+        let (users, left) = self.config.users.under(table);
+        new.users = users;
+        let old = std::mem::replace(&mut self.config, new);
         let same_self = old.identity == self.config.identity;
-        let kept = old.peers.iter().filter_map(|before| {
+        let all_old = || old.peers.iter().chain(old.users.iter());
+        let kept = all_old().filter_map(|before| {
             let after = self.config.peer(before.id)?;
             Some((before, after))
         });
@@ -45,7 +47,7 @@ impl Engine {
         for (id, why) in self.outdated(&changed) {
             self.close_for(id, why, now);
         }
-        for before in &old.peers {
+        for before in all_old() {
             self.renew_children(before, now);
             self.relicense(before, now);
         }
@@ -64,6 +66,7 @@ impl Engine {
             let peer = config.peer(peer);
             peer.is_some_and(|peer| peer.policy(Some(child)).is_some())
         });
+        left.into_iter().for_each(|user| self.note_left(user));
         // Timers may have changed.
         for (id, sa) in &self.sas {
             self.deadlines.set(*id, sa.poll_timeout(&self.config));

@@ -4,7 +4,7 @@
 use super::Engine;
 use crate::event::Event;
 use crate::sa::turn::NotResumed;
-use model::{ChildSaId, IkeSaId, Instant, PeerId};
+use model::{ChildSaId, Identity, IkeSaId, Instant, PeerId};
 use resumption::{Handle, Operation, OperationId, Outcome, ReferenceKey, TicketKeys, Usage};
 
 /// Commands.
@@ -28,6 +28,11 @@ impl Engine {
             self.tickets.forget(peer);
             self.tickets.revoke(known.map(|peer| &peer.identity));
         }
+    }
+
+    /// Ends the sessions of an identity, whether or not a peer has it now.
+    pub fn end_sessions_of(&mut self, identity: &Identity) {
+        self.tickets.revoke(Some(identity));
     }
 
     /// Returns the IKE SAs whose traffic has to be metered, because the use of sessions is limited

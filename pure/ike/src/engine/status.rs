@@ -127,6 +127,11 @@ impl Engine {
         self.config.named(identity)
     }
 
+    /// Returns the peer that an initiator with this identity would be, or be a user of.
+    pub fn claimed(&self, identity: &Identity) -> Option<PeerId> {
+        self.config.claimed(identity).map(|peer| peer.id)
+    }
+
     /// Returns the licensed nodes that we distribute keys to.
     pub fn licensed(&self) -> impl Iterator<Item = &Peer> {
         self.config.licensed()

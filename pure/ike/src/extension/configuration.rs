@@ -104,7 +104,7 @@ pub(crate) fn request(addressing: &Addressing, local: &[TrafficSelector]) -> Opt
 
 /// An initiator that requests addresses.
 pub(crate) struct Lessee<'a> {
-    /// The identity that it proves.
+    /// The identity that it proves, or another one for an additional tunnel.
     pub(crate) identity: &'a Identity,
     pub(crate) sa: IkeSaId,
     pub(crate) lending: Lending,

@@ -100,6 +100,8 @@ pub(crate) struct ProvedInitiator<'p> {
     pub(crate) proved: Proved<'p>,
     pub(crate) keys: ProvedKeys,
     pub(crate) traits: Traits,
+    /// The reason for which the engine does not let it come.
+    pub(crate) refusal: Option<Refusal>,
 }
 
 /// What an initiator has said of itself before its request is answered.
@@ -153,6 +155,7 @@ pub(crate) fn admit(
         proved,
         mut keys,
         traits,
+        refusal,
     } = initiator;
     let Proved {
         peer,
@@ -174,7 +177,11 @@ pub(crate) fn admit(
         kems: &keys.kems,
         child: keys.first_child(),
     };
-    match candidate.agree(basis, turn) {
+    let agreed = match refusal {
+        Some(why) => Err((NotifyType::TEMPORARY_FAILURE, why)),
+        None => candidate.agree(basis, turn),
+    };
+    match agreed {
         Ok(mut agreed) => {
             payloads.append(&mut agreed.payloads);
             payloads.extend(agreed.open(peer, &traits, request, &keys, turn));
@@ -294,7 +301,7 @@ impl Candidate<'_> {
         turn: &mut Turn<'_, '_>,
     ) -> Result<Answered, (NotifyType, Refusal)> {
         let Self { peer, request, .. } = *self;
-        if turn.ctx.barred.contains(&peer.id) {
+        if turn.ctx.is_barred(peer.id) {
             return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
         }
         if !peer.accepts_keys(basis.suite, self.traits.group, basis.kems) {
@@ -427,8 +434,9 @@ fn lend(
         PeerRole::Vpn {
             addressing, local, ..
         } => {
+            let lessee = turn.ctx.config.users.lessee(peer.id);
             let lessee = Lessee {
-                identity: &peer.identity,
+                identity: lessee.as_ref().unwrap_or(&peer.identity),
                 sa: turn.core.id,
                 lending,
             };

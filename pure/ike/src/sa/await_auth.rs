@@ -13,7 +13,7 @@ use super::closing::{Ending, Lingering};
 use super::established::Next;
 use super::first_message::{HalfOpenTerms, Rejected};
 use super::protected;
-use super::turn::{Context, Turn};
+use super::turn::{Context, Turn, Verdict};
 use crate::allowed_suites::group_id;
 use crate::attempt::{Offer, of_initiator};
 use crate::auth::handshake::Handshake;
@@ -55,7 +55,8 @@ pub(crate) struct AwaitAuth {
     /// Cipher of the last additional key exchange, for a retransmitted request with other
     /// fragments.
     previous: Option<Cipher>,
-    /// The verified request of an initiator whose entry the store is taking.
+    /// The verified request of an initiator whose entry the store is taking, or about whom the
+    /// engine decides.
     postponed: Option<Box<Postponed>>,
     expires: Instant,
 }
@@ -351,8 +352,13 @@ impl AwaitAuth {
             from: arrived.path.remote.ip(),
         };
         match self.proof.step(round, turn) {
-            Ok(Step::Done(proved)) => self.admit(proved, arrived, turn),
-            Ok(Step::More(payloads)) => {
+            Ok(Some(Step::Done(proved))) => self.admit(proved, arrived, turn),
+            Ok(None) => {
+                self.postponed = Some(Postponed::new(request, arrived));
+                self.first = earlier;
+                State::AwaitAuth(self)
+            }
+            Ok(Some(Step::More(payloads))) => {
                 let cipher = &mut self.proof.handshake.keys.cipher;
                 protected::respond(turn, cipher, arrived, payloads);
                 self.first = earlier.or(Some(request));
@@ -387,6 +393,19 @@ impl AwaitAuth {
         State::AwaitAuth(self)
     }
 
+    /// Continues with an initiator that has proved itself, as the engine decided.
+    pub(super) fn handle_verdict(
+        mut self: Box<Self>,
+        verdict: Verdict,
+        turn: &mut Turn<'_, '_>,
+    ) -> State {
+        let Some(postponed) = self.postponed.take() else {
+            return State::AwaitAuth(self);
+        };
+        self.proof.note_verdict(verdict);
+        self.conclude(postponed.request.clone(), &postponed.arrived(), turn)
+    }
+
     /// Continues after the store has taken the entry, or did not find it.
     pub(super) fn handle_taken(
         mut self: Box<Self>,
@@ -413,7 +432,13 @@ impl AwaitAuth {
     }
 
     /// Continues with an initiator that is proved.
-    fn admit(self, proved: Proved<'_>, arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) -> State {
+    fn admit(
+        mut self,
+        proved: Proved<'_>,
+        arrived: &Arrived<'_>,
+        turn: &mut Turn<'_, '_>,
+    ) -> State {
+        let refusal = self.proof.refusal();
         turn.core.peer = Some(proved.peer.id);
         admission::settle_path(arrived, turn);
         let usage = self.proof.usage();
@@ -432,6 +457,7 @@ impl AwaitAuth {
                 group: self.group,
                 usage,
             },
+            refusal,
         };
         match admission::admit(initiator, arrived, turn) {
             Next::Up(session) => admission::check_path(session, arrived, turn).into(),
@@ -448,9 +474,8 @@ impl AwaitAuth {
         turn: &mut Turn<'_, '_>,
     ) -> State {
         let config = turn.ctx.config;
-        let claimed = why
-            .claimed()
-            .and_then(|claimed| config.named(claimed).next());
+        let claimed = why.claimed();
+        let claimed = claimed.and_then(|claimed| config.claimed(claimed));
         let theirs = of_initiator(&self.proof.handshake.theirs, Some(first), self.private);
         let attempts = &mut turn.ctx.out.attempts;
         attempts.refuse(

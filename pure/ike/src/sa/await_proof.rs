@@ -9,7 +9,7 @@ use super::arrived::{Arrived, Complaint, Postponed};
 use super::closing::{Ending, Lingering};
 use super::established::Next;
 use super::protected;
-use super::turn::{Context, Turn};
+use super::turn::{Context, Turn, Verdict};
 use crate::allowed_suites::group_named;
 use crate::attempt::{self, Offer};
 use crate::auth::PeerProved;
@@ -40,7 +40,7 @@ pub(crate) struct AwaitProof {
     /// The first one, once open.
     request: Message,
     traits: Traits,
-    /// The peer that the second message is for.
+    /// The peer that the second message is for, or the table of a user.
     peer: PeerId,
     agreed: Agreed,
     /// Version of the configuration by which both ends have agreed.
@@ -92,7 +92,11 @@ impl AwaitProof {
         let (spi_i, spi_r, path) = (turn.core.spi_i, turn.core.spi_r, turn.core.path);
         let request = open(clear, &octets, &entry, theirs)
             .ok_or_else(|| refusal(&entry, NotResumed::WrongProof))?;
-        let peer = judge(&entry, &request, path.remote.ip(), turn.ctx.config)?;
+        let known = judge(&entry, &request, path.remote.ip(), turn.ctx.config)?;
+        // One of many identities has the settings of all, and addresses of its own.
+        let user = known.users.is_some();
+        let user = user.then(|| known.user(known.id, entry.identity.clone()));
+        let peer = user.as_ref().unwrap_or(known);
         turn.core.nat = nat::detect(&request, path);
         let inputs = Inputs {
             suite: entry.keys.suite,
@@ -151,7 +155,7 @@ impl AwaitProof {
                 first: octets,
                 second: answer,
             },
-            peer: peer.id,
+            peer: table(peer.id, turn),
             request,
             traits,
             agreed,
@@ -233,14 +237,50 @@ impl AwaitProof {
         // The proof may come from another address than the first message.
         let address = arrived.path.remote.ip();
         let peer = match judge(&self.entry, &self.request, address, turn.ctx.config) {
-            Ok(peer) if peer.id == self.peer => peer,
+            Ok(peer) if table(peer.id, turn) == self.peer => peer,
             Ok(peer) => {
                 let identity = peer.identity.clone();
                 return self.refuse(Refusal::WrongAddress { identity, address }, &arrived, turn);
             }
             Err(why) => return self.refuse(why, &arrived, turn),
         };
-        if turn.ctx.barred.contains(&peer.id) {
+        if turn.ctx.applies(peer, &self.entry.identity, address) {
+            drop(arrived);
+            self.postponed = Some((postponed, evidence));
+            return Proving::Waits(self);
+        }
+        self.admit(peer.id, &postponed, &evidence, turn)
+    }
+
+    /// Continues with an initiator that has proved itself, as the engine decided.
+    pub(super) fn handle_verdict(
+        mut self: Box<Self>,
+        verdict: &Verdict,
+        turn: &mut Turn<'_, '_>,
+    ) -> Proving {
+        let Some((postponed, evidence)) = self.postponed.take() else {
+            return Proving::Waits(self);
+        };
+        match verdict.refusal.clone() {
+            None => self.admit(verdict.peer, &postponed, &evidence, turn),
+            Some(why) => self.refuse(why, &postponed.arrived(), turn),
+        }
+    }
+
+    /// Brings the IKE SA up.
+    fn admit(
+        self: Box<Self>,
+        peer: PeerId,
+        postponed: &Postponed,
+        evidence: &PeerProved,
+        turn: &mut Turn<'_, '_>,
+    ) -> Proving {
+        let arrived = postponed.arrived();
+        let Some(peer) = turn.ctx.config.peer(peer) else {
+            let why = Refusal::UnknownIdentity(self.entry.identity.clone());
+            return self.refuse(why, &arrived, turn);
+        };
+        if turn.ctx.is_barred(peer.id) {
             return self.refuse(Refusal::TakenDown, &arrived, turn);
         }
         if !self.agreed.lend(peer, &self.request, turn) {
@@ -256,7 +296,7 @@ impl AwaitProof {
             agreed,
             ..
         } = *self;
-        let mut keys = keys.proved(&evidence);
+        let mut keys = keys.proved(evidence);
         let answer = agreed.open(peer, &traits, &postponed.request, &keys, turn);
         protected::respond(turn, &mut keys.cipher, &arrived, answer);
         let session = agreed.begin(keys, turn);
@@ -282,7 +322,7 @@ impl AwaitProof {
     ) -> Proving {
         let (config, now) = (turn.ctx.config, turn.ctx.now);
         let claimed = initiator_identity(&self.request);
-        let claimed = claimed.and_then(|claimed| config.named(claimed).next());
+        let claimed = claimed.and_then(|claimed| config.claimed(claimed));
         let attempts = &mut turn.ctx.out.attempts;
         attempts.refuse(turn.core, claimed, config, self.offer(), why.clone(), now);
         self.end(skid::failure(), why, arrived, turn)
@@ -358,6 +398,11 @@ fn exchange_keys(
     turn.ctx.out.counters.key_pairs += 1;
     opening.insert(1, public);
     Ok(Some(shared))
+}
+
+/// Returns the table of a user, or the peer itself.
+fn table(peer: PeerId, turn: &Turn<'_, '_>) -> PeerId {
+    turn.ctx.config.users.table(peer).unwrap_or(peer)
 }
 
 fn refusal(entry: &Entry, why: NotResumed) -> Refusal {

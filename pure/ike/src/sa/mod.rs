@@ -60,7 +60,7 @@ use kem_sent::KemSent;
 use model::Deadline;
 use resume_sent::{ResumeSent, Resuming};
 use resumption::Entry;
-use turn::{Context, Turn};
+use turn::{Context, Turn, Verdict};
 
 /// One IKE SA.
 pub(crate) struct Sa {
@@ -164,6 +164,18 @@ impl Sa {
         self.state = match std::mem::replace(&mut self.state, State::GONE) {
             State::AwaitAuth(state) => state.handle_taken(was_there, turn),
             State::AwaitProof(state) => state.handle_taken(was_there, turn).into(),
+            state => state,
+        };
+        self.finish(ctx);
+    }
+
+    /// Handles the engine's decision about an initiator that has proved itself.
+    pub(crate) fn handle_verdict(&mut self, verdict: Verdict, ctx: &mut Context<'_>) {
+        let core = &mut self.core;
+        let turn = &mut Turn { core, ctx };
+        self.state = match std::mem::replace(&mut self.state, State::GONE) {
+            State::AwaitAuth(state) => state.handle_verdict(verdict, turn),
+            State::AwaitProof(state) => state.handle_verdict(&verdict, turn).into(),
             state => state,
         };
         self.finish(ctx);

@@ -4,6 +4,7 @@ use super::core::Core;
 use crate::attempt::{Attempts, End, Offer};
 use crate::auth::Proof;
 use crate::child_overrides::ChildOverrides;
+use crate::config::Peer;
 use crate::counters::{Counters, DropReason};
 use crate::down_reason::DownReason;
 use crate::event::Event;
@@ -20,7 +21,7 @@ use crate::spi::{self, Fresh};
 use crate::tickets::Tickets;
 use crate::window::Arrival;
 use crypto::{Rng, UnixTime};
-use model::{ChildSaId, IkeSaId, Instant, Path, PeerId, Transmit};
+use model::{ChildSaId, Identity, IkeSaId, Instant, Path, PeerId, Transmit, Unique};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use wire::ike::Message;
@@ -87,6 +88,25 @@ pub(crate) struct Output {
     pub(crate) fallen: Vec<Fallen>,
     /// Attempts to resume a session that failed or are in doubt. The engine initiates in full.
     pub(crate) not_resumed: Vec<NotResumed>,
+    /// The initiator that has proved itself and waits for the engine's decision.
+    pub(crate) applicant: Option<Applicant>,
+}
+
+/// An initiator that has proved itself, and may come if the engine decides so.
+pub(crate) struct Applicant {
+    /// The peer with its identity, or the one that stands for it among others.
+    pub(crate) peer: PeerId,
+    pub(crate) identity: Identity,
+    pub(crate) from: IpAddr,
+}
+
+/// The engine's decision about an applicant.
+#[derive(Clone)]
+pub(crate) struct Verdict {
+    /// The peer that it is.
+    pub(crate) peer: PeerId,
+    /// The reason for which it may not come.
+    pub(crate) refusal: Option<Refusal>,
 }
 
 /// A redirection that we follow.
@@ -205,6 +225,24 @@ impl Output {
 }
 
 impl Context<'_> {
+    /// Returns true if the operator took a peer down, or the table that it is a user of.
+    pub(crate) fn is_barred(&self, peer: PeerId) -> bool {
+        let table = self.config.users.table(peer);
+        self.barred.contains(&peer) || table.is_some_and(|table| self.barred.contains(&table))
+    }
+
+    /// Asks the engine whether an initiator that has proved itself may come, if that is not
+    /// certain. Returns true if its decision follows.
+    pub(crate) fn applies(&mut self, peer: &Peer, identity: &Identity, from: IpAddr) -> bool {
+        let asks = peer.users.is_some() || peer.unique == Unique::Keep;
+        self.out.applicant = asks.then(|| Applicant {
+            peer: peer.id,
+            identity: identity.clone(),
+            from,
+        });
+        asks
+    }
+
     /// Returns true if a clone or a re-authenticated IKE SA has a replacement for this child SA.
     pub(crate) fn is_inherited(&self, sa: IkeSaId, name: Option<&str>) -> bool {
         let mut inherited = self.beside.inherited.iter();

@@ -64,6 +64,7 @@ mod suites;
 mod tcp;
 mod ticket;
 mod trace;
+mod users;
 mod vectors;
 mod walk;
 mod weaknesses;
@@ -187,7 +188,8 @@ pub(crate) fn child(name: &str, local: &str, remote: &str) -> ChildPolicy {
 /// Returns the identifier of a peer, which is the same in all tests.
 pub(crate) fn peer_id(name: &str) -> PeerId {
     let octets = name.bytes().map(u32::from);
-    PeerId(octets.fold(0, |id, octet| id.wrapping_mul(31).wrapping_add(octet)))
+    let id = octets.fold(0_u32, |id, octet| id.wrapping_mul(31).wrapping_add(octet));
+    PeerId(id % PeerId::FIRST_USER.0)
 }
 
 /// Returns the configuration of a host with one peer.

@@ -424,6 +424,7 @@ fn the_page_tells_every_change_of_state_and_what_comes_of_every_message() {
         ticket::spent(),
         ticket::restarted(),
         skid::spent(),
+        users::refused_by_ticket(),
         resumed::sent_away(),
         resumed::giving_way(),
         bounds::rekeying(true),

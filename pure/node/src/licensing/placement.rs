@@ -82,6 +82,14 @@ impl Placement {
         self.stir_all();
     }
 
+    /// Sets the locations of the licensed nodes of one peer.
+    pub(crate) fn set_place(&mut self, peer: PeerId, places: Option<Places>) {
+        match places {
+            Some(places) => drop(self.places.insert(peer, places)),
+            None => drop(self.places.remove(&peer)),
+        }
+    }
+
     /// Sets the neighbours that we announce, to all peers that are up if they differ.
     pub(crate) fn set_neighbours(
         &mut self,

@@ -36,6 +36,7 @@ mod sight;
 mod silence;
 mod snoop;
 mod states;
+mod users;
 mod watch;
 mod ways;
 mod world;

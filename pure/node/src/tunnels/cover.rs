@@ -37,6 +37,14 @@ impl Cover {
         up.for_each(|peer| self.begin(peer, now));
     }
 
+    /// Sets the interval of one peer, which has no tunnel.
+    pub(crate) fn set_interval(&mut self, peer: PeerId, interval: Option<Duration>) {
+        match interval {
+            Some(interval) => drop(self.intervals.insert(peer, interval)),
+            None => drop(self.intervals.remove(&peer)),
+        }
+    }
+
     /// Starts the interval of a peer that has a tunnel.
     pub(crate) fn begin(&mut self, peer: PeerId, now: Instant) {
         if let Some(interval) = self.intervals.get(&peer) {

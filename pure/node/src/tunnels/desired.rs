@@ -128,6 +128,12 @@ impl Peers {
         entry.reachable = reachable;
     }
 
+    /// Removes a peer, which is not initiated.
+    pub fn forget(&mut self, peer: PeerId) {
+        self.change(peer, |entry| entry.retry_at = None);
+        self.entries.remove(&peer);
+    }
+
     /// Removes every peer that `keeps` rejects.
     pub fn retain(&mut self, keeps: impl Fn(PeerId) -> bool) {
         self.entries.retain(|peer, _| keeps(*peer));

@@ -29,6 +29,17 @@ impl Levels {
         }
     }
 
+    /// Sets the configured choice for one peer. Without one, the operator's is forgotten as well.
+    pub(crate) fn set_configured(&mut self, peer: PeerId, choice: Option<LevelChoice>) {
+        match choice {
+            Some(choice) => drop(self.configured.insert(peer, choice)),
+            None => {
+                self.configured.remove(&peer);
+                self.signals.remove(&peer);
+            }
+        }
+    }
+
     /// Returns the effective choice for a peer.
     pub(crate) fn choice(&self, peer: PeerId) -> LevelChoice {
         LevelChoice {

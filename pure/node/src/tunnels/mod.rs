@@ -147,6 +147,23 @@ impl Tunnels {
         new
     }
 
+    // Users.
+
+    /// Adds a user, with the interval of its cover traffic and its level.
+    pub fn user_entered(&mut self, peer: PeerId, cover: Option<Duration>, level: LevelChoice) {
+        self.desired.know(peer, false);
+        self.cover.set_interval(peer, cover);
+        self.levels.set_configured(peer, Some(level));
+    }
+
+    /// Forgets a user.
+    pub fn user_left(&mut self, peer: PeerId) {
+        self.desired.forget(peer);
+        self.rivals.retain(|other| other != peer);
+        self.cover.set_interval(peer, None);
+        self.levels.set_configured(peer, None);
+    }
+
     // Peers to keep up.
 
     /// Marks a peer as wanted or not. Errors if there is no such peer.
@@ -210,9 +227,9 @@ impl Tunnels {
     /// peer itself can change its status, so that unknown peers cannot write there.
     pub fn claimed(&self, why: &ike::Refusal, ike: &ike::Engine) -> Option<PeerId> {
         let claimed = why.claimed()?;
-        let peer = ike.peers_named(claimed).next()?;
-        let up = self.desired.get(peer.id)?.up_since.is_some();
-        (!up).then_some(peer.id)
+        let peer = ike.claimed(claimed)?;
+        let up = self.desired.get(peer)?.up_since.is_some();
+        (!up).then_some(peer)
     }
 
     /// Returns the IKE SA with a peer, if it is up.
