@@ -21,9 +21,11 @@ mod leases;
 mod line;
 mod mobile_ip;
 mod paths;
+mod ping;
 mod reload;
 mod request;
 mod response;
+mod selection;
 mod server;
 mod sessions;
 mod status;
@@ -42,9 +44,11 @@ pub use mobile_ip::{
     MobileBinding, MobileHome, MobileIp, MobilePart, MobileRegistration, MobileVisitor,
 };
 pub use paths::{Candidate, Carrier, Moved, Paths, Standing, TunnelPaths, Who};
+pub use ping::{Loss, LossPlace, Ping, RoundTrip};
 pub use reload::{Change, ChangeKind, Effect, Fault, Reload};
 pub use request::Request;
 pub use response::{Changed, Daemon, Failure, Keylog, PeerChanged, Response};
+pub use selection::{Selection, StateFilter};
 pub use server::{CannotListen, ClientId, Server};
 pub use sessions::{Session, Sessions};
 pub use status::{

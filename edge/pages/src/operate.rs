@@ -4,7 +4,7 @@
 use crate::{list, read, repository};
 
 /// Words, and the page that their first row in the table leads to. The page has the words too.
-const WORDS: [(&str, &str); 43] = [
+const WORDS: [(&str, &str); 44] = [
     ("audit log", "audit"),
     ("backup", "upgrade"),
     ("measure", "measure"),
@@ -32,6 +32,7 @@ const WORDS: [(&str, &str); 43] = [
     ("no traffic", "no-traffic"),
     ("phone", "road-warriors"),
     ("post-quantum", "first-tunnel"),
+    ("ping", "no-traffic"),
     ("Prometheus", "monitoring"),
     ("reload", "upgrade"),
     ("remote access", "road-warriors"),

@@ -5,9 +5,11 @@ mod args;
 mod audit;
 mod check;
 mod doctor;
+mod help;
 mod key;
 mod pki;
 mod show;
+mod status;
 mod text;
 
 use args::{Args, Verb};
@@ -25,6 +27,8 @@ fn main() -> ExitCode {
         Verb::Check { file } => check::run(&file, &output).into(),
         Verb::Key { name } => key::run(&name, &output).into(),
         Verb::Doctor { file } => doctor::run(&file, &args.socket, &output).into(),
+        Verb::Status(wanted) => status::run(&wanted, &args.socket, &output).into(),
+        Verb::Help { topic } => help::run(&topic, &output).into(),
         Verb::Pki(pki) => pki::run(&pki, &output).into(),
     }
 }

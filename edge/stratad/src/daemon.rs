@@ -221,6 +221,7 @@ impl Daemon {
             let clear = &mut self.host.clear;
             clear.handle_timeout(claimants, &mut self.faults, now);
             self.api.answer_waiting(&self.node, now);
+            self.api.answer_pings(&mut self.node, now);
         }
         let broken = self.broken.take().map_or(Ok(()), Err);
         let stopped = self.stop();

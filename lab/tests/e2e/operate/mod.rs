@@ -1,4 +1,4 @@
-//! Operation: logs, diagnosis, faults, floods, leaks, reload, the service.
+//! Operation: logs, status, pings, diagnosis, faults, floods, leaks, reload, the service.
 
 mod audit;
 mod awaited;
@@ -10,6 +10,8 @@ mod explain;
 mod faults;
 mod flood;
 mod leak;
+mod overview;
+mod ping;
 mod reload;
 mod relock;
 mod restore;
