@@ -137,12 +137,22 @@ mod tests {
             ("u1*", &["u1", "u10", "u1*"], &["u2", "au1"]),
             ("*", &["", "u1", "ü"], &[]),
             ("u?", &["u1", "uü"], &["u", "u10"]),
-            ("*-office", &["a-office", "-office", "a-office-office"], &["office", "a-offic"]),
+            (
+                "*-office",
+                &["a-office", "-office", "a-office-office"],
+                &["office", "a-offic"],
+            ),
             ("*a*b", &["ab", "aab", "xaxb", "abab"], &["a", "ba", "abc"]),
         ] {
             let selection = selected(&[pattern]);
-            assert!(fitting.iter().all(|name| selection.has_name(name)), "{pattern}");
-            assert!(!others.iter().any(|name| selection.has_name(name)), "{pattern}");
+            assert!(
+                fitting.iter().all(|name| selection.has_name(name)),
+                "{pattern}"
+            );
+            assert!(
+                !others.iter().any(|name| selection.has_name(name)),
+                "{pattern}"
+            );
         }
     }
 
@@ -168,7 +178,10 @@ mod tests {
     fn each_word_for_a_state_is_one() {
         for word in StateFilter::WORDS {
             let state: StateFilter = word.parse().unwrap();
-            assert_eq!(serde_json::to_string(&state).unwrap(), format!("\"{word}\""));
+            assert_eq!(
+                serde_json::to_string(&state).unwrap(),
+                format!("\"{word}\"")
+            );
         }
         assert_eq!("gone".parse::<StateFilter>(), Err(()));
     }

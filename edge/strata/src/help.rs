@@ -52,7 +52,11 @@ fn list(output: &Output) {
     let columns = terminal::size().map(|size| size.columns);
     let words = TOPICS.iter().map(|topic| topic.word().len()).max();
     let mut text = Args::command().render_help().to_string();
-    let _ = writeln!(text, "\n{}", output.paint().bold("Topics (strata help TOPIC):"));
+    let _ = writeln!(
+        text,
+        "\n{}",
+        output.paint().bold("Topics (strata help TOPIC):")
+    );
     for topic in TOPICS {
         let word = padded(topic.word(), words.unwrap_or(0));
         let line = format!("  {word}  {}", topic.about());
@@ -69,7 +73,9 @@ fn print_command(text: &str, page: Option<&Topic>, output: &Output) {
     output.print(text);
     if let Some(page) = page {
         let word = page.word();
-        output.print(&format!("\n`strata help {word}` shows the page about it.\n"));
+        output.print(&format!(
+            "\n`strata help {word}` shows the page about it.\n"
+        ));
     }
 }
 

@@ -485,9 +485,15 @@ fn status_collects_the_parts_of_the_answer() {
         });
         let shown = out(&folder.strata(words));
         let asked = daemon.join().expect("both parts are asked for");
-        assert!(!asked[0].contains("after") && asked[1].contains(r#""after":"u10""#), "{asked:?}");
+        assert!(
+            !asked[0].contains("after") && asked[1].contains(r#""after":"u10""#),
+            "{asked:?}"
+        );
         if words.len() == 1 {
-            assert!(shown.contains("\nwarning: aboutu10\nwarning: aboutu2\n"), "{shown}");
+            assert!(
+                shown.contains("\nwarning: aboutu10\nwarning: aboutu2\n"),
+                "{shown}"
+            );
             assert!(shown.find("u2  ") < shown.find("u10  "), "{shown}");
             assert!(shown.ends_with("\n2 peers: 2 down\n"), "{shown}");
         } else {

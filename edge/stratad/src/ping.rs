@@ -216,7 +216,10 @@ mod tests {
 
     fn places(report: &PingReport) -> Vec<(LossPlace, u64)> {
         let losses = losses(report, "office");
-        losses.iter().map(|loss| (loss.place, loss.packets)).collect()
+        losses
+            .iter()
+            .map(|loss| (loss.place, loss.packets))
+            .collect()
     }
 
     #[test]
@@ -231,7 +234,12 @@ mod tests {
             (report(0, None, 1), &[(Unknown, 3)]),
             (
                 report(1, Some((2, 1)), 0),
-                &[(NotSent, 1), (NotReceived, 1), (NotAnswered, 1), (AnswerLost, 1)],
+                &[
+                    (NotSent, 1),
+                    (NotReceived, 1),
+                    (NotAnswered, 1),
+                    (AnswerLost, 1),
+                ],
             ),
             // Packets that the network repeats.
             (report(0, Some((5, 5)), 4), &[]),

@@ -14,7 +14,8 @@ use crate::journal;
 use crate::sink::IoCounters;
 use control::{
     Candidate, Carrier, Child, ChildKind, ChildMode, Congestion, Fill, Lease, Leases, MtuOrigin,
-    Paths, Peer, PeerState, Refusal, Selection, Standing, Status, Traffic, TunnelPaths, Who, Window,
+    Paths, Peer, PeerState, Refusal, Selection, Standing, Status, Traffic, TunnelPaths, Who,
+    Window,
 };
 use mobile_ip::mobile_ip;
 use model::{Exchanges, Instant, TrafficSelector};

@@ -88,7 +88,10 @@ mod tests {
     #[test]
     fn text_is_broken_between_words() {
         assert_eq!(wrapped("one two  three", 7), ["one two", "three"]);
-        assert_eq!(wrapped("incomprehensible word", 4), ["incomprehensible", "word"]);
+        assert_eq!(
+            wrapped("incomprehensible word", 4),
+            ["incomprehensible", "word"]
+        );
         assert_eq!(wrapped("", 7), [""]);
     }
 }

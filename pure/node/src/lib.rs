@@ -69,7 +69,9 @@ pub use config::{
     Patience, Peer, PeerTerms, Policy, Pool, Ppk, Role, Signer, SnoopConfig, Stance, Tcp,
     ZonePolicy,
 };
-pub use esp::{Congestion, Counters, DropReason, LevelStatus, Packet, Rates, Sink, Traffic, WorkerHandle};
+pub use esp::{
+    Congestion, Counters, DropReason, LevelStatus, Packet, Rates, Sink, Traffic, WorkerHandle,
+};
 pub use event::{Composite, Dropped, Ending, Event};
 pub use ike::{
     Attempt, BadMode, BadPpk, BadProof, CannotMove as NotMovable,

@@ -149,7 +149,10 @@ impl Page {
     /// Notes a page that is referred to, if it is one of ours.
     fn refer(&mut self, url: &str) {
         let file = url.split('#').next().unwrap_or_default();
-        let name = file.rsplit('/').next().and_then(|name| name.strip_suffix(".md"));
+        let name = file
+            .rsplit('/')
+            .next()
+            .and_then(|name| name.strip_suffix(".md"));
         let topic = name.and_then(topics::named);
         self.others.extend(topic.map(topics::Topic::word));
     }

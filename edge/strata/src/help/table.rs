@@ -48,7 +48,10 @@ impl Table {
     fn widths(&self, columns: usize) -> Vec<usize> {
         let count = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let widest = |at: usize| {
-            let cells = self.rows.iter().filter_map(move |row: &Vec<String>| row.get(at));
+            let cells = self
+                .rows
+                .iter()
+                .filter_map(move |row: &Vec<String>| row.get(at));
             cells.map(|cell| width(cell)).max().unwrap_or(0)
         };
         let mut widths: Vec<usize> = (0..count).map(widest).collect();

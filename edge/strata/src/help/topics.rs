@@ -107,7 +107,11 @@ mod tests {
     fn each_topic_is_found_by_its_word_and_has_a_line_about_it() {
         let mut names = BTreeSet::new();
         for topic in TOPICS {
-            assert!(names.insert(topic.name), "two pages are called {}", topic.name);
+            assert!(
+                names.insert(topic.name),
+                "two pages are called {}",
+                topic.name
+            );
             let found = named(topic.word()).unwrap();
             assert_eq!(found.path, topic.path);
             let about = topic.about();

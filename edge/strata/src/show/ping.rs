@@ -116,7 +116,10 @@ office: the peer is not Strata, and answers no pings
         assert!(show(&ping, PLAIN) == expected && ping.is_well());
         (ping.ike_micros, ping.heard_seconds) = (None, None);
         let shown = show(&ping, PLAIN);
-        assert!(shown.contains("IKE is not answered\n  no ESP packet"), "{shown}");
+        assert!(
+            shown.contains("IKE is not answered\n  no ESP packet"),
+            "{shown}"
+        );
         assert!(!ping.is_well());
     }
 }

@@ -100,7 +100,11 @@ mod tests {
                 most: NonZeroUsize::new(most),
                 ..Selection::default()
             };
-            assert_eq!(all(&gateway, selection), (whole.clone(), requests), "{most}");
+            assert_eq!(
+                all(&gateway, selection),
+                (whole.clone(), requests),
+                "{most}"
+            );
         }
     }
 

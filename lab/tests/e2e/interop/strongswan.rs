@@ -85,7 +85,10 @@ fn strata_connects_and_20_mb_pass_each_way() -> Result<()> {
     duo.carry(20 * MB)?;
     // It answers no pings, but an exchange of IKE.
     let told = strata.strata_text("ping theirs")?;
-    ensure!(told.contains("not Strata") && told.contains("IKE is answered"), "{told}");
+    ensure!(
+        told.contains("not Strata") && told.contains("IKE is answered"),
+        "{told}"
+    );
     ensure!(told.contains("the last ESP packet arrived"), "{told}");
     check_traffic(&strata, 20 * MB, 20 * MB)
 }

@@ -28,8 +28,12 @@ fn unblock(host: &Host) -> Result<u64> {
     host.run("nft delete table inet lossy")?;
     let listed: Value = serde_json::from_str(&listed)?;
     let parts = listed["nftables"].as_array().context("no rules")?;
-    let rules = parts.iter().filter_map(|part| part["rule"]["expr"].as_array());
-    let counters = rules.flatten().filter_map(|expr| expr["counter"]["packets"].as_u64());
+    let rules = parts
+        .iter()
+        .filter_map(|part| part["rule"]["expr"].as_array());
+    let counters = rules
+        .flatten()
+        .filter_map(|expr| expr["counter"]["packets"].as_u64());
     Ok(counters.sum())
 }
 
@@ -42,8 +46,18 @@ fn counters_of_both_ends_tell_at_which_of_four_places_a_ping_is_lost() -> Result
     let mobile = &tunnel.mobile;
     let all = "2 pings, 2 answers, round trip min ";
     for (host, hook, place, words) in [
-        (&pair.mobile, "output", "not_sent", "not sent: this host's system does not accept"),
-        (&pair.gateway, "input", "not_received", "2 sent here, and not received by the peer"),
+        (
+            &pair.mobile,
+            "output",
+            "not_sent",
+            "not sent: this host's system does not accept",
+        ),
+        (
+            &pair.gateway,
+            "input",
+            "not_received",
+            "2 sent here, and not received by the peer",
+        ),
         (
             &pair.gateway,
             "output",

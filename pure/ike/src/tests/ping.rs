@@ -119,7 +119,10 @@ fn a_question_without_an_answer_ends_nothing_without_liveness() {
     pair.hop.lost = 0;
     pair.run_for(600 * SECOND);
     // The others were too many at once.
-    let questions: Vec<_> = told(&pair).into_iter().map(|(question, _)| question).collect();
+    let questions: Vec<_> = told(&pair)
+        .into_iter()
+        .map(|(question, _)| question)
+        .collect();
     assert_eq!(questions, [0, 1]);
 }
 
@@ -133,6 +136,9 @@ fn a_peer_without_the_vendor_id_gives_a_sign_of_life_alone() {
     pair.settle();
     assert_eq!(told(&pair), [(1, None)]);
     // A request and its answer, as long as those of a liveness check.
-    let lens: Vec<_> = pair.sent[before..].iter().map(|sent| sent.message.len()).collect();
+    let lens: Vec<_> = pair.sent[before..]
+        .iter()
+        .map(|sent| sent.message.len())
+        .collect();
     assert!(lens.len() == 2 && lens[0] == lens[1], "{lens:?}");
 }

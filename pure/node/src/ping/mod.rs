@@ -90,7 +90,8 @@ impl Pings {
         self.last += 1;
         let id = PingId(self.last);
         let is_ours = turn.ike.has_our_vendor_id(sa);
-        self.runs.insert(peer, (id, Run::begin(sa, count, is_ours, turn.now)));
+        self.runs
+            .insert(peer, (id, Run::begin(sa, count, is_ours, turn.now)));
         turn.add(IkeCommand::AskPingCounts(sa, id.0));
         Ok(id)
     }
@@ -120,13 +121,7 @@ impl Pings {
     }
 
     /// Handles an authentic ping or answer.
-    pub fn handle(
-        &mut self,
-        id: ChildSaId,
-        probe: Probe,
-        sas: ChildSas<'_>,
-        turn: &mut Turn<'_>,
-    ) {
+    pub fn handle(&mut self, id: ChildSaId, probe: Probe, sas: ChildSas<'_>, turn: &mut Turn<'_>) {
         let Some(child) = sas.tunnels.children().get(id) else {
             return;
         };

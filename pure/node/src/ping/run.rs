@@ -262,13 +262,19 @@ mod tests {
         assert_eq!(run.step(|| 3, at(310)), None);
         assert!(run.is_over());
         let report = run.report();
-        assert_eq!((report.pings, report.returned, report.received), (2, 2, None));
+        assert_eq!(
+            (report.pings, report.returned, report.received),
+            (2, 2, None)
+        );
         let times = RoundTrips {
             least: 10 * MS,
             mean: 15 * MS,
             most: 20 * MS,
         };
-        assert_eq!((report.ike, report.round_trips), (Some(30 * MS), Some(times)));
+        assert_eq!(
+            (report.ike, report.round_trips),
+            (Some(30 * MS), Some(times))
+        );
     }
 
     #[test]
@@ -320,6 +326,9 @@ mod tests {
         assert_eq!(run.step(|| 2, at(1)), None);
         assert!(run.is_over());
         let report = run.report();
-        assert_eq!((report.not_sent, report.why_not_sent), (1, Some(NotPinged::Refused)));
+        assert_eq!(
+            (report.not_sent, report.why_not_sent),
+            (1, Some(NotPinged::Refused))
+        );
     }
 }

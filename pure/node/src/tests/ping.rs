@@ -15,7 +15,10 @@ fn tunnels() -> [World; 2] {
         stance: crate::Stance::Refuse,
         ..Policies::default()
     };
-    [World::connected(Policies::default()), World::connected(plain)]
+    [
+        World::connected(Policies::default()),
+        World::connected(plain),
+    ]
 }
 
 fn begin(world: &mut World, count: u16) -> Result<PingId, CannotPing> {
@@ -71,7 +74,9 @@ fn counters_tell_on_which_way_pings_are_lost() {
 #[test]
 fn a_peer_that_hides_lengths_receives_and_withholds() {
     for mut world in tunnels() {
-        world.reconfigure(GATEWAY, |config| config.peers[0].sizes = Some(Sizes::one(1000)));
+        world.reconfigure(GATEWAY, |config| {
+            config.peers[0].sizes = Some(Sizes::one(1000))
+        });
         world.run_for(SECOND);
         let report = ping(&mut world, 2);
         assert_eq!(counts(&report), (2, Some(2), Some(0), 0));
@@ -82,7 +87,9 @@ fn a_peer_that_hides_lengths_receives_and_withholds() {
 #[test]
 fn an_end_that_hides_lengths_sends_no_pings() {
     let mut world = World::connected(Policies::default());
-    world.reconfigure(MOBILE, |config| config.peers[0].sizes = Some(Sizes::one(1000)));
+    world.reconfigure(MOBILE, |config| {
+        config.peers[0].sizes = Some(Sizes::one(1000))
+    });
     world.run_for(SECOND);
     let before = world.sealed.len();
     let report = ping(&mut world, 2);
@@ -155,7 +162,9 @@ fn a_ping_needs_a_tunnel_and_the_end_of_the_one_before() {
     assert_eq!(world.nodes[MOBILE].take_ping(id).unwrap().returned, 2);
     assert_eq!(world.nodes[MOBILE].take_ping(id), None);
     assert_eq!(ping(&mut world, 2).returned, 2);
-    world.command(MOBILE, |node, now| node.down("gw", now)).unwrap();
+    world
+        .command(MOBILE, |node, now| node.down("gw", now))
+        .unwrap();
     assert_eq!(refused(&mut world, MOBILE, "gw"), CannotPing::NotUp);
 }
 
@@ -164,7 +173,9 @@ fn a_tunnel_that_goes_down_ends_the_ping() {
     let mut world = World::connected(Policies::default());
     let id = begin(&mut world, 100).unwrap();
     world.run_for(SECOND);
-    world.command(MOBILE, |node, now| node.down("gw", now)).unwrap();
+    world
+        .command(MOBILE, |node, now| node.down("gw", now))
+        .unwrap();
     world.run_for(SECOND);
     let report = world.nodes[MOBILE].take_ping(id).unwrap();
     assert!((1..10).contains(&report.pings), "{report:?}");
@@ -186,6 +197,8 @@ fn a_peer_that_floods_pings_gets_few_answers() {
         }
     }
     world.run_for(SECOND / 2);
-    let answers = world.sealed[from..].iter().filter(|(who, _)| *who == MOBILE);
+    let answers = world.sealed[from..]
+        .iter()
+        .filter(|(who, _)| *who == MOBILE);
     assert_eq!(answers.count(), 8);
 }

@@ -448,7 +448,10 @@ impl PingCounts {
     /// Returns the data of PING_COUNTS in a response.
     pub fn encode(&self) -> Vec<u8> {
         let counts = [self.received, self.answered, self.withheld];
-        counts.iter().flat_map(|count| count.to_be_bytes()).collect()
+        counts
+            .iter()
+            .flat_map(|count| count.to_be_bytes())
+            .collect()
     }
 
     /// Reads the data of PING_COUNTS in a response.

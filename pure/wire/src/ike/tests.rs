@@ -804,7 +804,10 @@ fn counts_of_pings_are_read_as_they_were_written_and_have_one_length() {
     };
     let octets = counts.encode();
     assert_eq!(PingCounts::decode(&octets), Ok(counts));
-    assert_eq!(octets[..16], [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2]);
+    assert_eq!(
+        octets[..16],
+        [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2]
+    );
     for len in (0..48).filter(|len| *len != octets.len()) {
         assert!(PingCounts::decode(&vec![0; len]).is_err(), "{len}");
     }

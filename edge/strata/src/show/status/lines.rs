@@ -16,7 +16,10 @@ const COLUMNS: usize = 6;
 pub fn show(text: &mut String, peers: &[Peer], columns: Option<usize>, paint: Paint) {
     text.push('\n');
     if !peers.is_empty() {
-        let rows: Vec<_> = sorted(peers).into_iter().map(|peer| row(peer, paint)).collect();
+        let rows: Vec<_> = sorted(peers)
+            .into_iter()
+            .map(|peer| row(peer, paint))
+            .collect();
         let headings = HEADINGS.map(|heading| paint.bold(heading));
         let widths: [usize; COLUMNS] = std::array::from_fn(|at| {
             let longest = rows.iter().map(|row| width(&row[at])).max();
@@ -31,7 +34,11 @@ pub fn show(text: &mut String, peers: &[Peer], columns: Option<usize>, paint: Pa
 }
 
 fn line(row: &[String; COLUMNS], widths: &[usize; COLUMNS]) -> String {
-    let cells: Vec<_> = row.iter().zip(widths).map(|(cell, to)| padded(cell, *to)).collect();
+    let cells: Vec<_> = row
+        .iter()
+        .zip(widths)
+        .map(|(cell, to)| padded(cell, *to))
+        .collect();
     cells.join("  ")
 }
 
@@ -107,6 +114,10 @@ fn summary(peers: &[Peer]) -> String {
     }
     match counts.is_empty() {
         true => "no peers".to_owned(),
-        false => format!("{}: {}", plural(peers.len() as u64, "peer"), counts.join(", ")),
+        false => format!(
+            "{}: {}",
+            plural(peers.len() as u64, "peer"),
+            counts.join(", ")
+        ),
     }
 }
