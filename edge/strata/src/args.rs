@@ -14,6 +14,7 @@ use std::path::PathBuf;
 #[command(
     name = "strata",
     version,
+    disable_help_subcommand = true,
     after_help = "Exit status: 0 success, 1 check failed, 2 wrong usage or configuration, \
                   3 stratad cannot be reached."
 )]
