@@ -1,6 +1,7 @@
 //! Fuzzes the parsers of transport headers, of datagrams on the port that IKE and ESP share, of
-//! path MTU probes, and of reports that packets were too long.
+//! path MTU probes and pings, of the counters of pings, and of reports that packets were too long.
 
+use wire::ike::PingCounts;
 use wire::probe::{self, Probe};
 use wire::quoted::Quoted;
 use wire::{esp, tcp, udp};
@@ -17,6 +18,9 @@ pub fn run(octets: &[u8]) {
     let _ = esp::Header::parse(octets);
     if let Some(probe) = Probe::read(octets) {
         assert_eq!(probe.octets(), octets[..probe::LEN]);
+    }
+    if let Ok(counts) = PingCounts::decode(octets) {
+        assert_eq!(counts.encode(), octets);
     }
     for quoted in [Quoted::read_v4(octets), Quoted::read_v6(octets)] {
         let header = quoted.and_then(|quoted| quoted.header);

@@ -22,10 +22,12 @@ mod leases;
 mod line;
 mod mobile_ip;
 mod paths;
+mod ping;
 mod reload;
 mod request;
 mod response;
 mod right;
+mod selection;
 mod server;
 mod sessions;
 mod socket;
@@ -45,10 +47,12 @@ pub use mobile_ip::{
     MobileBinding, MobileHome, MobileIp, MobilePart, MobileRegistration, MobileVisitor,
 };
 pub use paths::{Candidate, Carrier, Moved, Paths, Standing, TunnelPaths, Who};
+pub use ping::{Loss, LossPlace, Ping, RoundTrip};
 pub use reload::{Change, ChangeKind, Effect, Fault, Reload};
 pub use request::Request;
 pub use response::{Changed, Daemon, Failure, Keylog, PeerChanged, Response};
 pub use right::Right;
+pub use selection::{Selection, StateFilter};
 pub use server::{ClientId, Server};
 pub use sessions::{Session, Sessions};
 pub use socket::{Access, CannotListen, Socket};

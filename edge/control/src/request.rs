@@ -1,7 +1,9 @@
 //! Requests to the daemon.
 
+use crate::Selection;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 
 /// A request. In JSON, `request` holds its name, next to its fields.
@@ -66,6 +68,14 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         soft: bool,
     },
+    /// Ping a peer through its tunnel. Answered by [`crate::Ping`] when all pings are over.
+    Ping {
+        /// Name of the peer's table.
+        peer: String,
+        /// Number of pings, 100 at most; `None` for 4.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        count: Option<NonZeroU16>,
+    },
     /// Change the protection of packets to a peer, among the levels that both ends agreed on.
     /// Answered by [`crate::Response::Level`].
     Level {
@@ -77,7 +87,7 @@ pub enum Request {
     /// Answered by [`crate::Paths`].
     Paths,
     /// Answered by [`crate::Status`].
-    Status,
+    Status(Selection),
     /// Answered by [`crate::Zones`].
     Zones,
     /// Answered by [`crate::Flows`].

@@ -1,6 +1,8 @@
 //! Answers of the daemon.
 
-use crate::{Explain, Flows, Leases, Moved, Paths, PeerState, Reload, Sessions, Status, Zones};
+use crate::{
+    Explain, Flows, Leases, Moved, Paths, PeerState, Ping, Reload, Sessions, Status, Zones,
+};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -20,6 +22,8 @@ pub enum Response {
     Redirect(Changed),
     /// Answer to [`crate::Request::Move`].
     Move(Moved),
+    /// Answer to [`crate::Request::Ping`].
+    Ping(Ping),
     /// Answer to [`crate::Request::Level`].
     Level(Changed),
     /// Answer to [`crate::Request::Paths`].

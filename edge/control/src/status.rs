@@ -37,6 +37,9 @@ pub struct Status {
     pub unguarded: Option<String>,
     /// Peers of the configuration, sorted by name.
     pub peers: Vec<Peer>,
+    /// Name of the last peer that was visited, if others follow: `after` of the next request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
     /// Mobile IPv4 state; `None` if this host has no Mobile IPv4 role.
     #[serde(default)]
     pub mobile_ip: Option<MobileIp>,
@@ -70,6 +73,15 @@ pub struct Status {
     /// Path MTU discovery.
     #[serde(default)]
     pub path_mtu: PathMtu,
+}
+
+impl Status {
+    /// Adds the next part of the same answer.
+    pub fn append(&mut self, part: Self) {
+        self.peers.extend(part.peers);
+        self.warnings.extend(part.warnings);
+        self.next = part.next;
+    }
 }
 
 /// A task of the daemon that fails and has not succeeded since.
@@ -409,6 +421,12 @@ pub struct Child {
     pub received: Traffic,
     /// Traffic sent.
     pub sent: Traffic,
+    /// Octets received per second, over the last seconds.
+    #[serde(default)]
+    pub received_per_second: u64,
+    /// Octets sent per second, over the last seconds.
+    #[serde(default)]
+    pub sent_per_second: u64,
 }
 
 /// ESP format of a child SA.

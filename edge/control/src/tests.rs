@@ -6,6 +6,7 @@ use crate::*;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::Shutdown;
+use std::num::{NonZeroU16, NonZeroUsize};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -128,7 +129,17 @@ fn every_request_survives_its_line() {
             peer: Some("office".to_owned()),
             child: Some("voice".to_owned()),
         },
-        Request::Status,
+        Request::Status(Selection::default()),
+        Request::Status(Selection {
+            peers: vec!["u1*".to_owned()],
+            state: Some(StateFilter::Up),
+            after: Some("u10".to_owned()),
+            most: NonZeroUsize::new(500),
+        }),
+        Request::Ping {
+            peer: "office".to_owned(),
+            count: NonZeroU16::new(10),
+        },
         Request::Zones,
         Request::Flows,
         Request::Keylog {
@@ -150,6 +161,7 @@ fn every_answer_survives_its_line() {
         Response::Up(Changed::default()),
         Response::Down(Changed::default()),
         Response::Status(Status::default()),
+        Response::Ping(Ping::default()),
         Response::Zones(Zones::default()),
         Response::Flows(Flows::default()),
         Response::Keylog(Keylog { directory: None }),
@@ -569,8 +581,9 @@ fn client_and_server_understand_each_other() {
     let asker = std::thread::spawn(move || {
         let mut client = Client::connect(&path).unwrap();
         let patience = Duration::from_secs(10);
+        let all = Request::Status(Selection::default());
         let first = client.ask(&Request::Version, patience).unwrap();
-        (first, client.ask(&Request::Status, patience).unwrap())
+        (first, client.ask(&all, patience).unwrap())
     });
     while !asker.is_finished() {
         bench.serve(at_once);

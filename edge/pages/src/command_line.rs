@@ -41,10 +41,17 @@ fn command(page: &mut String, mut command: Command, parents: &str) {
         let _ = writeln!(page, "\n{after}");
     }
     let inner = command.get_subcommands();
-    let inner = inner.filter(|inner| inner.get_name() != "help" && !inner.is_hide_set());
+    let inner = inner.filter(|inner| !is_generated_help(inner) && !inner.is_hide_set());
     for inner in inner {
         self::command(page, inner.clone(), &format!("{name} "));
     }
+}
+
+/// Returns true for the command `help` that the library adds to each program with commands.
+fn is_generated_help(command: &Command) -> bool {
+    let about = command.get_about().map(ToString::to_string);
+    command.get_name() == "help"
+        && about.is_some_and(|about| about.starts_with("Print this message"))
 }
 
 /// Global arguments are listed once, at the program.

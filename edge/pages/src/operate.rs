@@ -4,7 +4,7 @@
 use crate::{list, read, repository};
 
 /// Words, and the page that their first row in the table leads to. The page has the words too.
-const WORDS: [(&str, &str); 47] = [
+const WORDS: [(&str, &str); 48] = [
     ("audit log", "audit"),
     ("backup", "upgrade"),
     ("measure", "measure"),
@@ -36,6 +36,7 @@ const WORDS: [(&str, &str); 47] = [
     ("package", "upgrade"),
     ("phone", "road-warriors"),
     ("post-quantum", "first-tunnel"),
+    ("ping", "no-traffic"),
     ("Prometheus", "monitoring"),
     ("reload", "upgrade"),
     ("remote access", "road-warriors"),

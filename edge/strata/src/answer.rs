@@ -2,6 +2,7 @@
 
 use crate::{show, text};
 use control::{Changed, Client, Failure, NoAnswer, PeerState, Request, Response};
+use std::num::NonZeroU16;
 use std::path::Path;
 use std::time::Duration;
 use terminal::{Exit, Output};
@@ -13,6 +14,8 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 pub fn ask(socket: &Path, request: &Request, output: &Output) -> Exit {
     let waits = match request {
         Request::Up { wait_seconds, .. } => wait_seconds.unwrap_or(0),
+        // Four in a second, and the answers to the questions for counters.
+        Request::Ping { count, .. } => 10 + u64::from(count.map_or(0, NonZeroU16::get)) / 4,
         _ => 0,
     };
     let patience = PATIENCE + Duration::from_secs(waits);
@@ -27,8 +30,13 @@ pub fn ask(socket: &Path, request: &Request, output: &Output) -> Exit {
             }
             verdict(&response, waits > 0)
         }
-        Err(error) => output.fail(exit(&error), &unanswered(&error)),
+        Err(error) => fail(&error, output),
     }
+}
+
+/// Prints the failure of a request that got no answer, and returns the exit status.
+pub fn fail(error: &NoAnswer, output: &Output) -> Exit {
+    output.fail(exit(error), &failure(error))
 }
 
 /// Returns the exit status of an answer. `up` fails only if it waited for the result. A file with
@@ -39,6 +47,7 @@ fn verdict(response: &Response, waited: bool) -> Exit {
             let all_up = peers.iter().all(|peer| peer.state == PeerState::Up);
             if all_up { Exit::Done } else { Exit::No }
         }
+        Response::Ping(ping) if !ping.is_well() => Exit::No,
         Response::Reload(reload) if !reload.faults.is_empty() => Exit::Usage,
         _ => Exit::Done,
     }
@@ -46,7 +55,7 @@ fn verdict(response: &Response, waited: bool) -> Exit {
 
 /// Returns the failure to print if no answer came. It mentions a daemon that uses another socket,
 /// and prefixes that are unreachable because a stopped daemon blocks them.
-fn unanswered(error: &NoAnswer) -> Failure {
+pub fn failure(error: &NoAnswer) -> Failure {
     if let (NoAnswer::NotRunning(_), Ok(Some(holder))) = (error, os::Claim::holder()) {
         return Failure::new(
             format!("{error}; {holder} serves this network namespace"),

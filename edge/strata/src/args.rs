@@ -6,9 +6,11 @@ use crate::import::Import;
 use crate::init::Init;
 use crate::completions::Shell;
 use crate::pki::Pki;
+use crate::status;
 use clap::{Parser, Subcommand};
 use control::Request;
 use std::net::IpAddr;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 
 /// IPsec with zones: control stratad, check configurations, diagnose this machine.
@@ -16,6 +18,7 @@ use std::path::PathBuf;
 #[command(
     name = "strata",
     version,
+    disable_help_subcommand = true,
     after_help = "Exit status: 0 success, 1 check failed, 2 wrong usage or configuration, \
                   3 stratad cannot be reached."
 )]
@@ -56,6 +59,11 @@ pub enum Verb {
         #[arg(default_value = config::DEFAULT_FILE)]
         file: PathBuf,
     },
+    /// Show the help of a command, or a page of the documentation; list all of them if omitted
+    Help {
+        /// Name of a command, or of a page such as `no-traffic`
+        topic: Vec<String>,
+    },
     /// Explain a key of the configuration; needs no daemon
     Key {
         /// Name of the key, such as `clone` or `peer.clone`
@@ -75,6 +83,8 @@ pub enum Verb {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
+    /// Show warnings, a line for each peer, and dropped packets; or all about peers that are named
+    Status(status::Wanted),
     /// Create, revoke and show certificates and keys; needs no daemon
     #[command(subcommand)]
     Pki(Pki),
@@ -140,6 +150,20 @@ pub enum Question {
         #[arg(long)]
         soft: bool,
     },
+    /// Send packets through a tunnel and back, and tell where they are lost
+    Ping {
+        /// Name of a [peer.NAME]
+        peer: String,
+        /// Number of packets
+        #[arg(
+            short,
+            long,
+            value_name = "N",
+            default_value_t = 4,
+            value_parser = clap::value_parser!(u16).range(1..=100)
+        )]
+        count: u16,
+    },
     /// Choose the protection of packets to a peer, among those that both ends agreed on
     Level {
         /// Name of a [peer.NAME]
@@ -152,8 +176,6 @@ pub enum Question {
     },
     /// Show the path of each tunnel, and possible ones
     Paths,
-    /// Show peers, their SAs, and dropped packets
-    Status,
     /// Show which nodes can read which part of the packets
     Zones,
     /// Show the TCP flows that this licensed node repairs
@@ -218,12 +240,15 @@ impl From<Question> for Request {
             Question::Reauth { peer } => Self::Reauth { peer },
             Question::Redirect { peer, to } => Self::Redirect { peer, to },
             Question::Move { peer, from, soft } => Self::Move { peer, from, soft },
+            Question::Ping { peer, count } => Self::Ping {
+                peer,
+                count: NonZeroU16::new(count),
+            },
             Question::Level { peer, level } => Self::Level {
                 peer,
                 signal: level,
             },
             Question::Paths => Self::Paths,
-            Question::Status => Self::Status,
             Question::Zones => Self::Zones,
             Question::Flows => Self::Flows,
             Question::Leases => Self::Leases,
@@ -250,10 +275,11 @@ mod tests {
     }
 
     const INTRODUCTION: &str = "# strata\n\n\
-        Commands that need no daemon are `check`, `key`, `doctor`, `audit`, `init`, `enrol`,\n\
-        `import` and `pki`.\n\
-        `strata help COMMAND` and `--help` show the same as this page. Demos, benchmarks and the\n\
-        figures of papers are commands of [strata-lab](strata-lab.md).\n";
+        Commands that need no daemon are `check`, `help`, `key`, `doctor`, `audit`, `init`, `enrol`,\n\
+        `import`, `completions`, `man` and `pki`.\n\
+        `strata help COMMAND` and `--help` show the same as this page, and `strata help TOPIC` a page\n\
+        for operators. Demos, benchmarks and the figures of papers are commands of\n\
+        [strata-lab](strata-lab.md).\n";
 
     #[test]
     fn the_reference_page_has_every_command() {

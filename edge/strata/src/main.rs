@@ -10,11 +10,13 @@ mod enrol;
 mod files;
 mod import;
 mod init;
+mod help;
 mod key;
 mod lines;
 mod manual;
 mod pki;
 mod show;
+mod status;
 mod text;
 
 use args::{Args, Verb};
@@ -37,6 +39,8 @@ fn main() -> ExitCode {
         Verb::Import(wanted) => import::run(&wanted, &output).into(),
         Verb::Init(wanted) => init::run(&wanted, &output).into(),
         Verb::Man { folder } => manual::run(&folder, &output).into(),
+        Verb::Status(wanted) => status::run(&wanted, &args.socket, &output).into(),
+        Verb::Help { topic } => help::run(&topic, &output).into(),
         Verb::Pki(pki) => pki::run(&pki, &output).into(),
     }
 }

@@ -41,6 +41,23 @@ pub fn octets(octets: u64) -> String {
     format!("{amount:.1} {}", UNITS[unit])
 }
 
+/// Formats a rate of octets in bits, the unit of links: `1.2 Mbit/s`.
+pub fn rate(octets_per_second: u64) -> String {
+    const UNITS: [&str; 5] = ["kbit/s", "Mbit/s", "Gbit/s", "Tbit/s", "Pbit/s"];
+    let bits = octets_per_second as f64 * 8.0;
+    if bits < 1000.0 {
+        return format!("{bits} bit/s");
+    }
+    let mut amount = bits / 1000.0;
+    let mut unit = 0;
+    // 999.95 would be printed as 1000.0.
+    while amount >= 999.95 && unit + 1 < UNITS.len() {
+        amount /= 1000.0;
+        unit += 1;
+    }
+    format!("{amount:.1} {}", UNITS[unit])
+}
+
 /// Formats a number with commas: `1,234,567`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -108,6 +125,21 @@ mod tests {
             "1.0 MiB",
             "5.0 GiB",
             "16384.0 PiB",
+        ];
+        assert_eq!(texts, expected);
+    }
+
+    #[test]
+    fn rates_are_in_bits() {
+        let texts = [0, 124, 125, 124_993, 124_994, 1_250_000_000, u64::MAX].map(rate);
+        let expected = [
+            "0 bit/s",
+            "992 bit/s",
+            "1.0 kbit/s",
+            "999.9 kbit/s",
+            "1.0 Mbit/s",
+            "10.0 Gbit/s",
+            "147573.9 Pbit/s",
         ];
         assert_eq!(texts, expected);
     }

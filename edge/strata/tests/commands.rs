@@ -205,6 +205,8 @@ fn without_a_daemon_every_verb_ends_with_3_and_says_what_to_do() {
     let folder = Folder::new();
     for words in [
         &["status"][..],
+        &["status", "office"],
+        &["status", "--state", "down", "--watch"],
         &["zones"],
         &["flows"],
         &["explain", "office"],
@@ -441,13 +443,64 @@ fn wrong_usage_ends_with_2() {
         &["keylog"],
         &["explain"],
         &["reload", "now"],
-        &["status", "extra"],
+        &["paths", "extra"],
+        &["status", "--state", "gone"],
     ] {
         assert_eq!(
             Folder::new().strata(words).status.code(),
             Some(2),
             "{words:?}"
         );
+    }
+}
+
+/// Returns a part of a status with one peer, as the daemon sends it.
+fn part(peer: &str, next: &str) -> String {
+    let head = r#"{"version":1,"status":{"identity":"gw","roles":[],"uptime_seconds":1,"drops":{}"#;
+    format!(
+        r#"{head},"warnings":["about {peer}"]{next},"peers":[{{"name":"{peer}","kind":"vpn",
+        "identity":"{peer}","state":"down","remote":null,"since_seconds":null,
+        "last_refusal":null,"children":[]}}]}}}}"#
+    )
+    .replace(['\n', ' '], "")
+}
+
+#[test]
+fn status_collects_the_parts_of_the_answer() {
+    for words in [&["status"][..], &["status", "--json"]] {
+        let folder = Folder::new();
+        let listener = UnixListener::bind(folder.socket()).expect("the folder is fresh");
+        let daemon = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("the command connects");
+            let mut reader = BufReader::new(stream.try_clone().expect("a socket can be cloned"));
+            // The second part does not go on, so that nothing is asked for after it.
+            let parts = ["u10", "u2"].map(|peer| part(peer, r#","next":"u10""#));
+            parts.map(|part| {
+                let mut line = String::new();
+                reader.read_line(&mut line).expect("the command asks");
+                let sent = stream.write_all(format!("{part}\n").as_bytes());
+                sent.expect("the command listens");
+                line
+            })
+        });
+        let shown = out(&folder.strata(words));
+        let asked = daemon.join().expect("both parts are asked for");
+        assert!(
+            !asked[0].contains("after") && asked[1].contains(r#""after":"u10""#),
+            "{asked:?}"
+        );
+        if words.len() == 1 {
+            assert!(
+                shown.contains("\nwarning: aboutu10\nwarning: aboutu2\n"),
+                "{shown}"
+            );
+            assert!(shown.find("u2  ") < shown.find("u10  "), "{shown}");
+            assert!(shown.ends_with("\n2 peers: 2 down\n"), "{shown}");
+        } else {
+            let shown: serde_json::Value = serde_json::from_str(&shown).expect("it is JSON");
+            assert_eq!(shown["status"]["peers"][1]["name"], "u2");
+            assert!(shown["status"].get("next").is_none());
+        }
     }
 }
 

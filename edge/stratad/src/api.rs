@@ -5,6 +5,7 @@ use crate::clear::Claimants;
 use crate::config_view::ConfigView;
 use crate::explain::{explain, told};
 use crate::keylog::Keys;
+use crate::ping::Pings;
 use crate::readers::Readers;
 use crate::sessions::Sessions;
 use crate::sink::IoCounters;
@@ -12,7 +13,7 @@ use crate::{metrics, view};
 use config::Config;
 use control::{
     Changed, ClientId, Daemon, Failure, Keylog, Moved, PeerChanged, PeerState, Request, Response,
-    Server, Trouble,
+    Selection, Server, Trouble,
 };
 use crypto::UnixTime;
 use model::{Deadline, Instant};
@@ -35,6 +36,7 @@ pub struct Api {
     began: UnixTime,
     waiting: Vec<Waiting>,
     reloads: Vec<Reload>,
+    pings: Pings,
 }
 
 /// The parts of the daemon that requests read or change.
@@ -84,6 +86,7 @@ impl Api {
             began: config::today(),
             waiting: Vec::new(),
             reloads: Vec::new(),
+            pings: Pings::default(),
         })
     }
 
@@ -247,6 +250,29 @@ impl Api {
         all.filter(|identity| node.stands_for(name, identity)).collect()
     }
 
+    /// Returns the state of the selected peers, and with the first of them that of the host.
+    fn status(
+        &self,
+        selection: &Selection,
+        node: &Node,
+        counters: &IoCounters,
+        now: Instant,
+    ) -> Response {
+        let names = node.peer_names();
+        let mut named = selection.names();
+        if let Some(name) = named.find(|name| names.binary_search(name).is_err()) {
+            return Response::Error(unknown(name, node));
+        }
+        if selection.after.is_some() {
+            return Response::Status(view::more_peers(&self.view, node, selection, now));
+        }
+        let dropped = os::clear::dropped();
+        let counters = counters.with_filters(self.view.is_locked(), &dropped);
+        Response::Status(view::status(
+            &self.view, node, selection, &counters, &dropped, now,
+        ))
+    }
+
     /// Answers waiting clients whose peers are up or have failed, or whose time is over.
     pub fn answer_waiting(&mut self, node: &Node, now: Instant) {
         let (done, open) = std::mem::take(&mut self.waiting)
@@ -258,6 +284,15 @@ impl Api {
         self.waiting = open.collect();
         for waiting in done {
             self.server.answer(waiting.client, &waiting.answer(node));
+        }
+    }
+
+    /// Answers clients whose pings are over.
+    pub fn answer_pings(&mut self, node: &mut Node, now: Instant) {
+        for (client, answer) in self.pings.take_ended(node, now) {
+            if self.server.waits(client) {
+                self.server.answer(client, &answer);
+            }
         }
     }
 
@@ -349,13 +384,15 @@ impl Api {
             Request::Reauth { peer } => reauth(peer, node, now),
             Request::Redirect { peer, to } => redirect(peer, to, node, now),
             Request::Move { peer, from, soft } => moved(peer, from, soft, node, now),
+            Request::Ping { peer, count } => {
+                match self.pings.begin(client, peer, count, node, now) {
+                    Ok(()) => return None,
+                    Err(failure) => Response::Error(failure),
+                }
+            }
             Request::Level { peer, signal } => level(peer, &signal, node),
             Request::Paths => Response::Paths(view::paths(node)),
-            Request::Status => {
-                let dropped = os::clear::dropped();
-                let counters = counters.with_filters(locked, &dropped);
-                Response::Status(view::status(&self.view, node, &counters, &dropped, now))
-            }
+            Request::Status(selection) => self.status(&selection, node, counters, now),
             Request::Zones => Response::Zones(view::zones(node, now)),
             Request::Flows => Response::Flows(view::flows(node)),
             Request::Leases => Response::Leases(view::leases(&self.view, node)),
@@ -389,10 +426,10 @@ impl Api {
         if known.contains(&name) || user.is_some_and(|user| user.table.is_some()) {
             return Ok(vec![name]);
         }
-        let fix = format!("name one of: {}", known.join(", "));
+        let known: Vec<_> = known.iter().map(String::as_str).collect();
         Err(Failure::new(
             format!("the configuration has no [peer.{}]", name.escape_debug()),
-            fix,
+            choice(&name, &known),
         ))
     }
 }
@@ -657,10 +694,24 @@ fn peer_changed(peer: &node::PeerStatus) -> PeerChanged {
 /// Returns the failure for an unknown name. Every peer can be explained, not only those with
 /// tunnels.
 fn unknown(name: &str, node: &Node) -> Failure {
-    let known: Vec<_> = node.peers().into_iter().map(|peer| peer.name).collect();
-    let fix = format!("name one of: {}", known.join(", "));
+    let fix = choice(name, &node.peer_names());
     let name = name.escape_debug();
     Failure::new(format!("the configuration has no peer named {name}"), fix)
+}
+
+/// Number of names that a failure proposes.
+const MOST_PROPOSED: usize = 8;
+
+/// Returns the advice for an unknown name: the names that are most like it, if there are many.
+fn choice(name: &str, known: &[&str]) -> String {
+    let mut known = known.to_vec();
+    if known.len() > MOST_PROPOSED {
+        let likeness = |known: &&str| strsim::jaro_winkler(name, known);
+        known.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)));
+        known.truncate(MOST_PROPOSED);
+        known.push("or another peer of `strata status`");
+    }
+    format!("name one of: {}", known.join(", "))
 }
 
 fn keylog(directory: Option<PathBuf>, node: &mut Node, keys: &mut Keys) -> Response {

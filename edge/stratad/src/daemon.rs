@@ -239,6 +239,7 @@ impl Daemon {
             self.api.answer_waiting(&self.node, now);
             let (config, node) = (&self.config, &self.node);
             self.manager.handle_timeout(|| tunnels(config, node), now);
+            self.api.answer_pings(&mut self.node, now);
         }
         let broken = self.broken.take().map_or(Ok(()), Err);
         let stopped = self.stop();

@@ -24,6 +24,7 @@ mod memory;
 mod metrics;
 mod mobile;
 mod needs;
+mod ping;
 mod plan;
 mod quota;
 mod readers;

@@ -286,6 +286,10 @@ impl Sink for PacketSink<'_> {
         }
     }
 
+    fn refused(&self) -> u64 {
+        self.counters.sent
+    }
+
     fn flush(&mut self) {
         self.leave();
     }

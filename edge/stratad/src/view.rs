@@ -1,6 +1,7 @@
 //! The node's state in the types of the API.
 
 mod mobile_ip;
+mod selected;
 mod zones;
 
 pub use mobile_ip::no_agent;
@@ -13,27 +14,39 @@ use crate::journal;
 use crate::sink::IoCounters;
 use control::{
     Candidate, Carrier, Child, ChildKind, ChildMode, Congestion, Fill, Lease, Leases, MtuOrigin,
-    Paths, Peer, PeerState, Refusal, Standing, Status, Traffic, TunnelPaths, Users, Who, Window,
+    Paths, Peer, PeerState, Refusal, Selection, Standing, Status, Traffic, TunnelPaths, Users, Who,
+    Window,
 };
 use mobile_ip::mobile_ip;
 use model::{Exchanges, Instant, TrafficSelector};
 use node::{ChildStatus, Node, PathsStatus, PeerStatus};
+use selected::selected;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// Returns the answer to `strata status`.
+/// Returns the next part of an answer to `strata status`.
+pub fn more_peers(view: &ConfigView, node: &Node, selection: &Selection, now: Instant) -> Status {
+    let part = selected(view, node, selection, now);
+    Status {
+        peers: part.peers,
+        warnings: part.warnings,
+        next: part.next,
+        ..Status::default()
+    }
+}
+
+/// Returns the answer to `strata status`, or the first part of it.
 pub fn status(
     view: &ConfigView,
     node: &Node,
+    selection: &Selection,
     counters: &IoCounters,
     dropped: &Dropped,
     now: Instant,
 ) -> Status {
-    let all = node.peers();
-    let mut peers: Vec<_> = all.iter().map(|status| peer(view, status, now)).collect();
-    peers.sort_by(|a, b| a.name.cmp(&b.name));
+    let part = more_peers(view, node, selection, now);
     let mut warnings = view.warnings();
-    warnings.extend(all.iter().filter_map(|peer| two_machines(peer, now)));
+    warnings.extend(part.warnings);
     Status {
         identity: view.identity.clone(),
         roles: view.roles.clone(),
@@ -47,7 +60,8 @@ pub fn status(
         removed: view.removed.clone(),
         clear: view.claimants.claims(dropped),
         unguarded: view.unguarded.clone(),
-        peers,
+        peers: part.peers,
+        next: part.next,
         mobile_ip: mobile_ip(view, node, now),
         refused_stranger: node.refused_stranger().map(|refusal| refused(refusal, now)),
         drops: drops(node, counters),
@@ -153,7 +167,7 @@ fn peer(view: &ConfigView, status: &PeerStatus, now: Instant) -> Peer {
         window: status.windows.map(window),
         inside: status.addresses.iter().collect(),
         routes: view.routes(&status.name).cloned(),
-        children: status.children.iter().map(child).collect(),
+        children: children(status, now),
         missing: status.missing.clone(),
     }
 }
@@ -174,7 +188,13 @@ fn refused(refused: &node::Refused, now: Instant) -> Refusal {
     }
 }
 
-fn child(status: &ChildStatus) -> Child {
+fn children(status: &PeerStatus, now: Instant) -> Vec<Child> {
+    let children = status.children.iter();
+    children.map(|status| child(status, now)).collect()
+}
+
+fn child(status: &ChildStatus, now: Instant) -> Child {
+    let rates = status.rates(now);
     Child {
         name: status.name.clone(),
         spi_in: status.inbound.to_string(),
@@ -201,6 +221,8 @@ fn child(status: &ChildStatus) -> Child {
         remote: texts(&status.remote),
         received: traffic(status.received),
         sent: traffic(status.sent),
+        received_per_second: rates.opened,
+        sent_per_second: rates.sealed,
     }
 }
 

@@ -3,6 +3,8 @@
 
 mod output;
 mod text;
+mod width;
 
 pub use output::{Exit, Output};
 pub use text::{Paint, clean, failure, json_safe};
+pub use width::{Size, cut, padded, size, width, wrapped};

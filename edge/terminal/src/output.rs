@@ -47,6 +47,11 @@ impl Output {
         write(&mut io::stdout().lock(), text);
     }
 
+    /// Prints text unchanged, for a command that goes on until nothing reads it any more.
+    pub fn try_print(&self, text: &str) -> io::Result<()> {
+        try_write(&mut io::stdout().lock(), text)
+    }
+
     /// Prints one JSON object on one line.
     pub fn print_json(&self, line: &str) {
         self.print(&format!("{}\n", json_safe(line)));
@@ -79,5 +84,9 @@ fn wants_colour(is_terminal: bool) -> bool {
 /// Writes text and ignores errors. A reader that stops early (`strata status | head`) is no error,
 /// and a broken output cannot report any.
 fn write(sink: &mut impl Write, text: &str) {
-    let _ = sink.write_all(text.as_bytes()).and_then(|()| sink.flush());
+    let _ = try_write(sink, text);
+}
+
+fn try_write(sink: &mut impl Write, text: &str) -> io::Result<()> {
+    sink.write_all(text.as_bytes()).and_then(|()| sink.flush())
 }

@@ -2,6 +2,7 @@
 
 use crate::level::LevelStatus;
 use crate::link::Link;
+use crate::pace::Pace;
 use crate::report::SaTraffic;
 use model::{Instant, Stray};
 
@@ -21,6 +22,8 @@ pub struct Observed {
     pub hides_lengths: bool,
     /// The traffic of the SA.
     pub traffic: SaTraffic,
+    /// Earlier samples of the same, which give its rates.
+    pub pace: Pace,
     /// The state of unencrypted traffic, if a grant allows any.
     pub level: Option<LevelStatus>,
     /// The quality of the path on which packets arrive, if it affects the level.

@@ -373,8 +373,8 @@ impl Outbound {
         self.probe(packet, Probe::notice(probing + 2), path, scratch)
     }
 
-    /// Creates a probe of the path's MTU, as long as the probe says, or an echo or a notice, which
-    /// are as short as possible. Returns `false` if the remaining numbers are reserved for
+    /// Creates a probe of the path's MTU, as long as the probe says, or one of the others, which are
+    /// as short as possible. Returns `false` if the remaining numbers are reserved for
     /// datagrams, or if the packet would have no room for it.
     pub fn probe(
         &mut self,
@@ -387,7 +387,7 @@ impl Outbound {
         let body = probe.octets();
         let octets = match probe.kind {
             Kind::Probe => Some(packet_len(probe.octets, path)),
-            Kind::Echo | Kind::Notice => None,
+            Kind::Echo | Kind::Notice | Kind::Ping | Kind::Answer => None,
         };
         match (&mut self.cipher, &mut self.opaque) {
             (Cipher::Zoned(zoned), Some(opaque)) if zoned.opaque => {

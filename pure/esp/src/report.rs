@@ -28,7 +28,7 @@ pub enum Report {
     /// The newest authentic packet of an SA came from another address or port than the SA sends to:
     /// its path and its size in octets. Reported for few of such packets.
     Strays(ChildSaId, Path, usize),
-    /// A probe of the path MTU arrived, or the echo of one. Reported for few of them.
+    /// A probe of the path MTU, a ping or the answer to one arrived. Reported for few of them.
     Probe(ChildSaId, Probe),
     /// A packet has an SPI of no SA: its path and its size in octets. Reported for few of them.
     Unknown(Spi, Path, usize),
@@ -91,7 +91,7 @@ pub struct Counters {
     pub too_long: u64,
     /// Datagrams fragmented before they were sealed, because they were too long for their path.
     pub cut: u64,
-    /// Probes of path MTUs and echoes that arrived.
+    /// Probes of path MTUs, pings and the answers to both that arrived.
     pub probes: u64,
     /// Packets that a licensed node changed by an overlay.
     pub written: u64,
@@ -169,7 +169,7 @@ impl Counters {
         self.dropped[why as usize]
     }
 
-    /// Returns the dummy packets received, other than probes and echoes.
+    /// Returns the dummy packets received, other than probes, pings and their answers.
     pub fn dummies(&self) -> u64 {
         self.dropped(DropReason::Dummy).saturating_sub(self.probes)
     }

@@ -8,6 +8,7 @@ use crate::lane::Lane;
 use crate::level::{self, Opening};
 use crate::order::Turn;
 use crate::outbound::Outbound;
+use crate::pace::Pace;
 use crate::packet::Packet;
 use crate::pair::Pair;
 use crate::policy::Protected;
@@ -20,7 +21,7 @@ use std::time::Duration;
 use wire::esp::Header;
 use wire::probe::{Kind, Probe};
 
-/// Reports about probes, and about echoes, in a second: more than any search sends.
+/// Reports about one kind of probes or answers in a second: more than a search or a ping sends.
 const MOST_PROBES: u8 = 8;
 
 /// One child SA.
@@ -56,8 +57,10 @@ pub(crate) struct Sa {
     pub(crate) longest_unanswered: usize,
     /// Source of the newest packet.
     pub(crate) source: Source,
-    /// Begin of a second and number of reports in it, about probes and about echoes.
-    pub(crate) probed: [(Instant, u8); 2],
+    /// Samples of its counters.
+    pub(crate) pace: Pace,
+    /// Begin of a second and number of reports in it, about each kind of probes and answers.
+    pub(crate) probed: [(Instant, u8); 4],
     /// Number of the peer's last probe, as far as it gave notice.
     pub(crate) noticed: Noticed,
     /// True until a packet arrives with ECN fields that do not fit, which is reported once.
@@ -155,7 +158,8 @@ impl Sa {
             unanswered: None,
             longest_unanswered: 0,
             source: Source::default(),
-            probed: [(Instant::ZERO, 0); 2],
+            pace: Pace::default(),
+            probed: [(Instant::ZERO, 0); 4],
             noticed: Noticed::default(),
             fits: true,
             turn: None,
@@ -203,14 +207,20 @@ impl Sa {
     }
 
     /// Notes the payload of a dummy packet that arrived with this SPI. Returns a report if it is a
-    /// probe or an echo, at most [`MOST_PROBES`] of each kind in a second.
+    /// probe, a ping or the answer to one, at most [`MOST_PROBES`] of each kind in a second.
     pub(crate) fn note_dummy(&mut self, spi: Spi, payload: &[u8], now: Instant) -> Option<Report> {
         let probe = Probe::read(payload)?;
-        if probe.kind == Kind::Notice {
-            self.noticed = Noticed(Some((spi, probe.number)));
-            return None;
-        }
-        let (begin, count) = &mut self.probed[usize::from(probe.kind == Kind::Echo)];
+        let kind = match probe.kind {
+            Kind::Notice => {
+                self.noticed = Noticed(Some((spi, probe.number)));
+                return None;
+            }
+            Kind::Probe => 0,
+            Kind::Echo => 1,
+            Kind::Ping => 2,
+            Kind::Answer => 3,
+        };
+        let (begin, count) = &mut self.probed[kind];
         if now >= *begin + Duration::from_secs(1) {
             (*begin, *count) = (now, 0);
         }
@@ -225,6 +235,13 @@ impl Sa {
     pub(crate) fn heard(&self) -> Option<Instant> {
         let besides = self.besides().filter_map(|beside| beside.heard());
         self.inbound.heard().max(besides.max())
+    }
+
+    /// Samples the counters from time to time. Call before a packet is counted.
+    pub(crate) fn keep_pace(&mut self, now: Instant) {
+        if self.pace.is_due(now) {
+            self.pace.sample(self.traffic(), now);
+        }
     }
 
     pub(crate) fn traffic(&self) -> SaTraffic {

@@ -72,6 +72,11 @@ pub trait Sink {
     fn makes_checksums(&self) -> bool {
         false
     }
+    /// Returns the number of packets that the system has refused to send, of those that left the
+    /// queue.
+    fn refused(&self) -> u64 {
+        0
+    }
     /// Sends all queued packets now. Until this returns no other thread seals on the same SAs, so
     /// packets leave in the order of their numbers.
     fn flush(&mut self) {}
@@ -464,19 +469,23 @@ impl Worker {
         made.is_ok_and(|made| made).then_some(path)
     }
 
-    /// Turns a packet into a probe of an SA's path, or into an echo, and returns the path. `None`
-    /// for another worker's SA, and if there is no room for it.
+    /// Turns a packet into a probe of an SA's path, an echo, a ping or its answer, and returns the
+    /// path. `None` for another worker's SA, and if there is no room for it. The MTU of a stream's
+    /// path is none of ours.
     pub fn probe(&mut self, id: ChildSaId, probe: Probe, packet: &mut Packet) -> Option<Path> {
         let sa = self.sas.get_mut(self.by_id.get(&id)?)?;
         let path = sa.path;
+        if path.is_stream() && probe.kind.is_of_mtu() {
+            return None;
+        }
         let made = sa.outbound.probe(packet, probe, path, &mut self.scratch);
-        if path.is_stream() || !made.is_ok_and(|made| made) {
+        if !made.is_ok_and(|made| made) {
             return None;
         }
         (packet.ecn, packet.dscp) = (Ecn::NotEct, sa.dscp.outside(0));
         packet.df = match probe.kind {
             Kind::Probe => Df::Probe,
-            Kind::Echo | Kind::Notice => Df::Clear,
+            Kind::Echo | Kind::Notice | Kind::Ping | Kind::Answer => Df::Clear,
         };
         Some(path)
     }
@@ -514,6 +523,7 @@ impl Worker {
             stray: sa.source.stray(),
             hides_lengths: sa.outbound.sizes.is_some(),
             traffic: sa.traffic(),
+            pace: sa.pace,
             level: self.level(id),
             link: self.link(id),
         })
@@ -651,6 +661,7 @@ impl Worker {
         packet.df = sa.outbound.df(octets);
         let mtu = sa.outbound.segments_fit(self.clamp);
         clamp(packet, flow, mtu, &mut self.counters);
+        sa.keep_pace(now);
         let sealed = sa.outbound.seal(packet, version, &mut self.scratch, now)?;
         sa.silent = false;
         let before = sa.unanswered.map_or(0, |_| sa.longest_unanswered);
@@ -795,6 +806,7 @@ impl Worker {
         if !leave {
             packet.make_checksum()?;
         }
+        sa.keep_pace(now);
         sa.inbound.traffic.count(packet.len());
         self.counters.opened.count(packet.len());
         Ok(())

@@ -9,7 +9,7 @@ use crate::refusal::{GrantRefusal, KeyRefusal, Refusal};
 use crypto::Secret;
 use model::{ChildSa, ChildSaId, CsaId, Grant, Identity, IkeSaId, Path, PeerId};
 use std::net::{IpAddr, SocketAddr};
-use wire::ike::Token;
+use wire::ike::{PingCounts, Token};
 
 /// An event that the engine reports.
 #[derive(Clone, Debug)]
@@ -185,6 +185,15 @@ pub enum Event {
         token: Token,
         /// The keys, or the reason for the refusal.
         answer: Result<Grant<Secret>, KeyRefusal>,
+    },
+    /// The peer of an IKE SA answered a question for its counters of pings.
+    PingCounts {
+        /// The IKE SA.
+        sa: IkeSaId,
+        /// The number of the question.
+        question: u64,
+        /// The counters; `None` from a peer that does not have our vendor ID.
+        counts: Option<PingCounts>,
     },
     /// An IKE SA was rekeyed: it has new keys and SPIs. Its id, child SAs and grants stay.
     IkeRekeyed {

@@ -11,7 +11,8 @@
 //!   [`Engine::reauthenticate`], [`Engine::redirect`], [`Engine::move_to`], [`Engine::probe`],
 //!   [`Engine::hasten`], [`Engine::hand_over`], [`Engine::distribute`], [`Engine::revoke`],
 //!   [`Engine::answer_grant`], [`Engine::request_keys`], [`Engine::answer_request`],
-//!   [`Engine::tell_neighbours`], [`Engine::note_inbound`], [`Engine::set_wall_clock`],
+//!   [`Engine::tell_neighbours`], [`Engine::ask_ping_counts`], [`Engine::note_pings`],
+//!   [`Engine::note_inbound`], [`Engine::set_wall_clock`],
 //!   [`Engine::restore_leases`], [`Engine::refer_by`].
 //! * **Inputs**: [`Engine::handle_datagram`] for an IKE message that arrived (or
 //!   [`Engine::ask_for_cookie`], if [`Engine::sender`] asks for it),

@@ -9,6 +9,7 @@ use crate::licensing::{Licensed, licensed};
 use crate::node::Node;
 use crate::owners::Owners;
 use crate::path_mtu::{ChildSas, PathMtus};
+use crate::ping::Pings;
 use crate::status::ChildStatus;
 use crate::tunnels::children::Child;
 use crate::{CannotMove, Cause, Dropped, Ending, Event, HeldGrant};
@@ -76,6 +77,18 @@ impl Node {
         })
     }
 
+    /// Has the owner of pings do something, and carries out the effects.
+    pub(crate) fn pings<T>(
+        &mut self,
+        now: Instant,
+        task: impl FnOnce(&mut Pings, ChildSas<'_>, &mut Turn<'_>) -> T,
+    ) -> T {
+        self.turn(now, |own, turn| {
+            let (pings, sas) = own.pings();
+            task(pings, sas, turn)
+        })
+    }
+
     fn carry_out(&mut self, effect: Effect, now: Instant) {
         match effect {
             Effect::Ike(command) => self.command(command, now),
@@ -112,6 +125,8 @@ impl Node {
             IkeCommand::NoteInbound(sa, at) => ike.note_inbound(sa, at),
             IkeCommand::NoteNewest(sa, stray) => ike.note_newest(sa, stray),
             IkeCommand::Meter(sa, children) => ike.meter(sa, children, now),
+            IkeCommand::AskPingCounts(sa, question) => ike.ask_ping_counts(sa, question, now),
+            IkeCommand::NotePings(sa, more) => ike.note_pings(sa, more),
             // A slot may be gone from the configuration.
             IkeCommand::OpenSlot { peer, slot } => drop(ike.open_child(peer, &slot, now)),
             IkeCommand::ReleaseSlot { peer, slot } => drop(ike.release_child(peer, &slot, now)),
@@ -181,6 +196,13 @@ impl Node {
             ike::Event::ChildRekeyed { old, new } => self.child_rekeyed(old, *new, now),
             ike::Event::ChildAssured { child } => self.own.tunnels.confirm(child),
             ike::Event::ChildRetired { child } => self.child_retired(child, now),
+            ike::Event::PingCounts {
+                sa,
+                question,
+                counts,
+            } => self.pings(now, |pings, _, turn| {
+                pings.handle_counts(sa, question, counts, turn);
+            }),
             ike::Event::IkeRekeyed { sa, peer } => self.turn(now, |own, turn| {
                 own.tunnels.ike_rekeyed(sa, peer, turn);
             }),
@@ -275,9 +297,14 @@ impl Node {
                     self.ike.note_inbound(ike, now);
                 }
             }
-            Report::Probe(id, probe) => self.path_mtus(now, |path_mtus, sas, turn| {
-                path_mtus.handle_probe(id, probe, sas, turn);
-            }),
+            Report::Probe(id, probe) if probe.kind.is_of_mtu() => {
+                self.path_mtus(now, |path_mtus, sas, turn| {
+                    path_mtus.handle_probe(id, probe, sas, turn);
+                });
+            }
+            Report::Probe(id, ping) => {
+                self.pings(now, |pings, sas, turn| pings.handle(id, ping, sas, turn));
+            }
             Report::Sends(id) => {
                 self.path_mtus(now, |path_mtus, sas, turn| path_mtus.sends(id, sas, turn));
                 self.own.tunnels.sends(id, now);

@@ -7,7 +7,7 @@ use crate::{Cause, Event};
 use crypto::{Rng, Secret};
 use esp::Command;
 use model::{ChildSaId, CsaId, Grant, Identity, IkeSaId, Instant, Path, PeerId, Stray};
-use wire::ike::{RefusalCode, Token};
+use wire::ike::{PingCounts, RefusalCode, Token};
 
 /// A command or an event.
 pub(crate) enum Effect {
@@ -43,6 +43,10 @@ pub(crate) enum IkeCommand {
     NoteNewest(IkeSaId, Option<Stray>),
     /// Counts what child SAs have carried since they were installed, in octets.
     Meter(IkeSaId, Vec<(ChildSaId, u64)>),
+    /// Asks the peer for its counters of pings, with the number of the question.
+    AskPingCounts(IkeSaId, u64),
+    /// Adds to our counters of the peer's pings.
+    NotePings(IkeSaId, PingCounts),
     /// Retransmits at once what waits for an answer.
     Hasten,
     OpenSlot {

@@ -172,6 +172,7 @@ impl View<'_> {
             mtu: limit.map(|limit| limit.inside),
             received: seen.traffic.opened,
             sent: seen.traffic.sealed,
+            pace: seen.pace,
             ..child.status.clone()
         }
     }

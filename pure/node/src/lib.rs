@@ -10,7 +10,7 @@
 //! * **Commands** carry out what the operator requests: [`Node::up`], [`Node::down`],
 //!   [`Node::open_child`], [`Node::close_child`], [`Node::withdraw`], [`Node::rekey`],
 //!   [`Node::reauthenticate`], [`Node::redirect`], [`Node::move_peer`], [`Node::hand_over`],
-//!   [`Node::choose_level`], [`Node::reconfigure`], [`Node::deregister`], [`Node::shutdown`].
+//!   [`Node::choose_level`], [`Node::ping`], [`Node::reconfigure`], [`Node::deregister`], [`Node::shutdown`].
 //!   [`Node::set_wall_clock`], [`Node::set_time_of_day`], [`Node::restore_leases`] and
 //!   [`Node::set_key_log`] pass in what the system knows. A driver that turns on
 //!   [`Node::set_recording`] answers each [`Event::Giving`] with [`Node::give`].
@@ -20,8 +20,8 @@
 //!   oversized packets to [`Node::handle_too_big`]. Data packets go in batches through
 //!   [`Node::seal`] (from the TUN device) and [`Node::open`] (from UDP port 4500), and one by one
 //!   through [`Node::transit`] (diverted on a licensed node). After each timeout, answer
-//!   [`Node::poll_path_mtu`] and call [`Node::cover`], which sends echoes too. For Mobile IP,
-//!   [`Node::handle_link`] reports interfaces that appear or disappear. Messages from its sockets
+//!   [`Node::poll_path_mtu`] and call [`Node::cover`], which sends pings and answers too. For Mobile
+//!   IP, [`Node::handle_link`] reports interfaces that appear or disappear. Messages from its sockets
 //!   go to [`Node::handle_discovery`], [`Node::handle_nearby`] and [`Node::handle_registration`],
 //!   and packets of its tunnels through [`Node::encapsulate`] and [`Node::decapsulate`]: see
 //!   [`mobile_ip`].
@@ -36,8 +36,8 @@
 //! The engines do not know each other. `ike` announces child SAs and grants as events. `node` turns
 //! them into `esp` SAs, into views of the licensed node and into KEY_DISTRIBUTE requests.
 //!
-//! Five owners hold the state: `tunnels`, `licensing`, `transit`, `mobile_ip` and `path_mtu`. None
-//! of them knows the node. An owner reads the engines, and leaves commands and events in its `Turn`
+//! Six owners hold the state: `tunnels`, `licensing`, `transit`, `mobile_ip`, `path_mtu` and `ping`.
+//! None of them knows the node. An owner reads the engines, and leaves commands and events in its `Turn`
 //! (`effects.rs`). `dispatch.rs` carries them out at once, in their order. It alone polls the
 //! events of the engines, in `drain`.
 
@@ -54,6 +54,7 @@ pub mod mobile_ip;
 mod node;
 mod owners;
 mod path_mtu;
+mod ping;
 mod plane;
 mod status;
 #[cfg(test)]
@@ -68,7 +69,9 @@ pub use config::{
     Patience, Peer, PeerTerms, Policy, Pool, Ppk, Role, Signer, SnoopConfig, Stance, Tcp,
     ZonePolicy,
 };
-pub use esp::{Congestion, Counters, DropReason, LevelStatus, Packet, Sink, Traffic, WorkerHandle};
+pub use esp::{
+    Congestion, Counters, DropReason, LevelStatus, Packet, Rates, Sink, Traffic, WorkerHandle,
+};
 pub use event::{Composite, Dropped, Ending, Event};
 pub use ike::{
     Attempt, BadMode, BadPpk, BadProof, CannotMove as NotMovable,
@@ -84,6 +87,7 @@ pub use mobility::{Candidate, Standing, Way};
 pub use node::Node;
 pub use path_mtu::{Discovery, Origin, ProbeCounts};
 pub use pep::{FlowStatus, Side};
+pub use ping::{CannotPing, NotPinged, PingId, PingReport, RoundTrips};
 pub use status::{
     ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerNumbers, PeerState, PeerStatus, SILENT,
     Totals, UserCount,

@@ -9,6 +9,7 @@ use crate::mobile_ip::{
 };
 use crate::owners::Owners;
 use crate::path_mtu::PathMtus;
+use crate::ping::{CannotPing, PingId, PingReport, Pings};
 use crate::plane::Plane;
 use crate::status::{CsaStatus, HeldGrant, PeerNumbers, PeerStatus, Totals};
 use crate::transit::{Transit, TransitCounters};
@@ -32,6 +33,7 @@ use model::{
 use resumption::{Handle, Operation, Outcome, ReferenceKey, TicketKeys, Usage};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU16;
 use std::sync::Arc;
 use wire::ecn::Ecn;
 use wire::quoted::Quoted;
@@ -86,6 +88,7 @@ impl Node {
                     .mobile_ip
                     .map(|config| MobileIp::new(config, &mut rng, now)),
                 path_mtus: PathMtus::new(config.path_mtu),
+                pings: Pings::default(),
             },
             rng,
             transmits: VecDeque::new(),
@@ -249,6 +252,24 @@ impl Node {
         Ok(())
     }
 
+    /// Pings a peer through its tunnel. [`Self::take_ping`] returns the report when it is over.
+    pub fn ping(
+        &mut self,
+        peer: &str,
+        count: NonZeroU16,
+        now: Instant,
+    ) -> Result<PingId, CannotPing> {
+        let peer = self.id(peer).map_err(|_| CannotPing::UnknownPeer)?;
+        let begun = self.pings(now, |pings, sas, turn| pings.begin(peer, count, sas, turn));
+        self.drain(now);
+        begun
+    }
+
+    /// Returns the report of a ping that is over, once.
+    pub fn take_ping(&mut self, id: PingId) -> Option<PingReport> {
+        self.own.pings.take(id)
+    }
+
     /// Moves a peer's tunnel so that it leaves from an address, or by the best way there is. The
     /// peer is told even if that is the way it takes.
     pub fn move_peer(
@@ -400,6 +421,7 @@ impl Node {
         self.turn(now, |own, turn| own.tunnels.handle_timeout(turn));
         self.own.licensing.handle_timeout(now);
         self.path_mtus(now, PathMtus::handle_timeout);
+        self.pings(now, Pings::handle_timeout);
         if let Some(mobile_ip) = &mut self.own.mobile_ip {
             mobile_ip.handle_timeout(now);
         }
@@ -451,7 +473,7 @@ impl Node {
         self.plane.worker(number)
     }
 
-    /// Sends the dummy packets, probes and echoes that are due, using `packet` as the buffer. Call
+    /// Sends the dummy packets, probes, pings and answers that are due, using `packet` as the buffer. Call
     /// after each [`Node::handle_timeout`].
     pub fn cover(&mut self, packet: &mut Packet, sink: &mut impl Sink) {
         while let Some(peer) = self.own.tunnels.pop_cover() {
@@ -460,6 +482,9 @@ impl Node {
             }
         }
         self.own.path_mtus.send_probes(&self.plane, packet, sink);
+        for (sa, answered) in self.own.pings.send(&self.plane, packet, sink) {
+            self.ike.note_pings(sa, answered);
+        }
     }
 
     // Inputs of path MTU discovery.
@@ -660,6 +685,7 @@ impl Node {
             self.own.transit.poll_timeout(),
             self.own.mobile_ip.as_ref().and_then(MobileIp::poll_timeout),
             self.own.path_mtus.poll_timeout(),
+            self.own.pings.poll_timeout(),
             reports,
         ];
         engines.into_iter().flatten().min()
@@ -690,6 +716,14 @@ impl Node {
     /// every user.
     pub fn peers(&self) -> Vec<PeerStatus> {
         self.view().peers()
+    }
+
+    /// Returns the names of the configured peers, sorted.
+    pub fn peer_names(&self) -> Vec<&str> {
+        let peers = self.ike.peers().iter();
+        let mut names: Vec<_> = peers.map(|peer| self.name(peer.id)).collect();
+        names.sort_unstable();
+        names
     }
 
     /// Returns the status of the peer with a name, without visiting others.

@@ -6,6 +6,7 @@ use crate::effects::Turn;
 use crate::licensing::Licensing;
 use crate::mobile_ip::MobileIp;
 use crate::path_mtu::{ChildSas, PathMtus};
+use crate::ping::Pings;
 use crate::transit::Transit;
 use crate::tunnels::Tunnels;
 use esp::Command;
@@ -18,6 +19,7 @@ pub(crate) struct Owners {
     pub transit: Transit,
     pub mobile_ip: Option<MobileIp>,
     pub path_mtus: PathMtus,
+    pub pings: Pings,
 }
 
 impl Owners {
@@ -28,6 +30,15 @@ impl Owners {
             licensing: &self.licensing,
         };
         (&mut self.path_mtus, sas)
+    }
+
+    /// Returns the owner of pings, and the child SAs that it reads.
+    pub const fn pings(&mut self) -> (&mut Pings, ChildSas<'_>) {
+        let sas = ChildSas {
+            tunnels: &self.tunnels,
+            licensing: &self.licensing,
+        };
+        (&mut self.pings, sas)
     }
 
     /// Passes on an event of Mobile IP. Returns true if there was one.

@@ -4,7 +4,7 @@ use crate::tunnels::desired::Refused;
 use crate::tunnels::rivals::InTurns;
 use crate::{Cause, GrantState};
 use crypto::Secret;
-use esp::{SaTraffic, Traffic};
+use esp::{Pace, Rates, SaTraffic, Traffic};
 use ike::Windows;
 use model::{
     Carrier, ChildSa, CsaId, Exchanges, Identity, InnerAddresses, Instant, Kem, Licence, Mode,
@@ -159,6 +159,8 @@ pub struct ChildStatus {
     pub received: Traffic,
     /// Packets and octets sealed.
     pub sent: Traffic,
+    /// Earlier samples of both.
+    pub(crate) pace: Pace,
 }
 
 impl ChildStatus {
@@ -183,7 +185,17 @@ impl ChildStatus {
             heard: None,
             received: Traffic::default(),
             sent: Traffic::default(),
+            pace: Pace::default(),
         }
+    }
+
+    /// Returns the rates of its traffic over the last seconds.
+    pub fn rates(&self, now: Instant) -> Rates {
+        let traffic = SaTraffic {
+            sealed: self.sent,
+            opened: self.received,
+        };
+        self.pace.rates(traffic, now)
     }
 }
 

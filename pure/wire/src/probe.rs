@@ -1,4 +1,5 @@
-//! Probes of a path MTU, and their echoes (RFC 8899): the payload of an ESP dummy packet.
+//! Probes of a path MTU, and their echoes (RFC 8899), and pings through a tunnel with their answers:
+//! the payload of an ESP dummy packet.
 //!
 //! A dummy has the next header 59, and a receiver that knows nothing of probes discards it (RFC
 //! 4303 section 2.6). So a probe has the encapsulation, the SPI and the numbers of data, and
@@ -24,6 +25,17 @@ pub enum Kind {
     Echo,
     /// Notice that a sequence number is that of a probe.
     Notice,
+    /// A ping, which asks for an answer.
+    Ping,
+    /// The answer to a ping that arrived.
+    Answer,
+}
+
+impl Kind {
+    /// Returns true if the packet belongs to the search for a path MTU.
+    pub const fn is_of_mtu(self) -> bool {
+        matches!(self, Self::Probe | Self::Echo | Self::Notice)
+    }
 }
 
 /// A probe, an echo or a notice.
@@ -31,7 +43,7 @@ pub enum Kind {
 pub struct Probe {
     /// Its purpose.
     pub kind: Kind,
-    /// Length of the probe with all its outer headers, in octets.
+    /// Length of the probe with all its outer headers, in octets; 0 in a ping and its answer.
     pub octets: u16,
     /// The number of the probe, which no one can guess who did not receive it. In a notice, the
     /// sequence number of the probe on the SA of the notice.
@@ -51,6 +63,8 @@ impl Probe {
             1 => Kind::Probe,
             2 => Kind::Echo,
             3 => Kind::Notice,
+            4 => Kind::Ping,
+            5 => Kind::Answer,
             _ => return None,
         };
         (*magic == MAGIC).then_some(Self {
@@ -68,6 +82,8 @@ impl Probe {
             Kind::Probe => 1,
             Kind::Echo => 2,
             Kind::Notice => 3,
+            Kind::Ping => 4,
+            Kind::Answer => 5,
         };
         octets[6..8].copy_from_slice(&self.octets.to_be_bytes());
         octets[8..].copy_from_slice(&self.number.to_be_bytes());
@@ -80,6 +96,24 @@ impl Probe {
             kind: Kind::Notice,
             octets: 0,
             number,
+        }
+    }
+
+    /// Returns a ping.
+    pub const fn ping(number: u64) -> Self {
+        Self {
+            kind: Kind::Ping,
+            octets: 0,
+            number,
+        }
+    }
+
+    /// Returns the answer to a ping.
+    #[must_use]
+    pub const fn answer(self) -> Self {
+        Self {
+            kind: Kind::Answer,
+            ..self
         }
     }
 
@@ -109,6 +143,10 @@ mod tests {
         let octets = b"STPM\x01\x00\x05\x78\x01\x02\x03\x04\x05\x06\x07\x08";
         assert_eq!(PROBE.octets(), *octets);
         assert_eq!(PROBE.echo().octets()[4], 2);
+        let ping = Probe::ping(PROBE.number);
+        let octets = b"STPM\x04\x00\x00\x00\x01\x02\x03\x04\x05\x06\x07\x08";
+        assert_eq!(ping.octets(), *octets);
+        assert_eq!(ping.answer().octets()[4], 5);
     }
 
     /// Dummies that hide silence are zero, and those of other implementations are anything.
@@ -116,7 +154,7 @@ mod tests {
     fn other_dummies_have_no_meaning() {
         assert_eq!(Probe::read(&[0; 1400]), None);
         assert_eq!(Probe::read(&PROBE.octets()[..LEN - 1]), None);
-        for (at, octet) in [(0, b'T'), (4, 0), (4, 4), (5, 1)] {
+        for (at, octet) in [(0, b'T'), (4, 0), (4, 6), (5, 1)] {
             let mut octets = PROBE.octets();
             octets[at] = octet;
             assert_eq!(Probe::read(&octets), None, "{at}");
@@ -126,9 +164,10 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_read_is_what_was_written(
-            octets: u16, number: u64, kind in 0..3_usize, zeros in 0..64_usize,
+            octets: u16, number: u64, kind in 0..5_usize, zeros in 0..64_usize,
         ) {
-            let kind = [Kind::Probe, Kind::Echo, Kind::Notice][kind];
+            let kinds = [Kind::Probe, Kind::Echo, Kind::Notice, Kind::Ping, Kind::Answer];
+            let kind = kinds[kind];
             let probe = Probe { kind, octets, number };
             let mut payload = probe.octets().to_vec();
             payload.resize(LEN + zeros, 0);

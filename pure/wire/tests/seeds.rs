@@ -109,7 +109,9 @@ fn seeds_of_headers_are_transport_headers() {
             let header = wire::tcp::Header::parse(&octets).expect(&name);
             assert!(header.options().all(|option| option.is_ok()), "{name}");
         }
-        if name.starts_with("probe") {
+        if name.starts_with("ping-counts") {
+            assert!(wire::ike::PingCounts::decode(&octets).is_ok(), "{name}");
+        } else if name.starts_with("probe") || name.starts_with("ping") {
             assert!(wire::probe::Probe::read(&octets).is_some(), "{name}");
         }
     }

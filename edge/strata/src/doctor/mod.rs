@@ -11,7 +11,7 @@ mod network;
 
 use crate::answer::PATIENCE;
 use config::{Config, Error, Fault};
-use control::{Client, Peer, PeerState, Request, Response, Status};
+use control::{Client, Peer, PeerState, Request, Response, Selection, Status};
 use finding::{Finding, Verdict};
 use os::Claim;
 use serde_json::{Value, json};
@@ -76,7 +76,8 @@ fn daemon(answers: bool, holder: Option<&str>, socket: &Path) -> Finding {
 /// Asks the daemon for its status. Returns `None` if no daemon answers.
 fn status(socket: &Path) -> Option<Status> {
     let client = Client::connect(socket);
-    let answer = client.and_then(|mut client| client.ask(&Request::Status, PATIENCE));
+    let request = Request::Status(Selection::default());
+    let answer = client.and_then(|mut client| client.ask(&request, PATIENCE));
     match answer {
         Ok(Response::Status(status)) => Some(status),
         _ => None,

@@ -5,9 +5,10 @@ mod flows;
 mod leases;
 mod mobile_ip;
 mod paths;
+mod ping;
 mod reload;
 mod sessions;
-mod status;
+pub mod status;
 mod zones;
 
 use crate::text::{Paint, clean};
@@ -30,8 +31,9 @@ pub fn response(response: &Response, paint: Paint) -> String {
         ),
         Response::Level(changed) => asked(changed, "protection changed; `strata zones` shows it"),
         Response::Move(moved) => paths::moved(moved),
+        Response::Ping(ping) => ping::show(ping, paint),
         Response::Paths(paths) => paths::show(paths, paint),
-        Response::Status(status) => status::show(status, paint),
+        Response::Status(status) => status::overview(status, None, paint),
         Response::Zones(zones) => zones::show(zones, paint),
         Response::Flows(flows) => flows::show(flows, paint),
         Response::Leases(leases) => leases::show(leases, paint),

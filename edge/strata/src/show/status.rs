@@ -1,18 +1,54 @@
-//! `strata status`: errors and warnings, then one block per peer, then dropped packets.
+//! `strata status`: errors and warnings, then a line or a block for each peer, then dropped
+//! packets.
 
-use super::paths::by;
-use super::{mobile_ip, state};
-use crate::text::{Paint, clean, count, octets, plural, span};
-use control::{
-    Carrier, Child, ChildKind, ChildMode, ClearClaim, MtuOrigin, Peer, PeerKind, PeerState,
-    Refusal, Role, Status, Traffic, Trouble,
-};
+mod details;
+mod lines;
+mod order;
+
+use super::mobile_ip;
+use crate::text::{Paint, clean, count, span};
+use control::{ClearClaim, Refusal, Role, Status, Trouble};
+pub(super) use details::addresses;
 use std::fmt::Write;
-use std::net::IpAddr;
 
-/// Formats the answer. Writing to a `String` cannot fail, so results of `writeln!` are dropped.
-pub fn show(status: &Status, paint: Paint) -> String {
+/// Formats all peers, with a line for each. Lines of peers are cut to the columns of a terminal.
+/// Writing to a `String` cannot fail, so results of `writeln!` are dropped.
+pub fn overview(status: &Status, columns: Option<usize>, paint: Paint) -> String {
     let mut text = String::new();
+    show_host(&mut text, status, paint);
+    if let Some(mobile_ip) = &status.mobile_ip {
+        mobile_ip::show(&mut text, mobile_ip, paint);
+    }
+    if !status.peers.is_empty() {
+        lines::show(&mut text, &status.peers, columns, paint);
+    }
+    if let Some(refusal) = &status.refused_stranger {
+        let heading = paint.bold("an unidentified host was refused");
+        let _ = writeln!(text, "\n{heading}\n  {}", reason(refusal));
+    }
+    show_drops(&mut text, status, paint);
+    text
+}
+
+/// Formats peers that were named, with all that is known of each.
+pub fn details(status: &Status, paint: Paint) -> String {
+    let mut text = String::new();
+    show_host(&mut text, status, paint);
+    for peer in order::sorted(&status.peers) {
+        details::show(&mut text, peer, paint);
+    }
+    text
+}
+
+/// Formats peers that a pattern or a state has selected, with a line for each.
+pub fn selected(status: &Status, columns: Option<usize>, paint: Paint) -> String {
+    let mut text = String::new();
+    show_host(&mut text, status, paint);
+    lines::show(&mut text, &status.peers, columns, paint);
+    text
+}
+
+fn show_host(text: &mut String, status: &Status, paint: Paint) {
     let roles: Vec<_> = status.roles.iter().map(|role| role_name(*role)).collect();
     let identity = paint.bold(&clean(&status.identity));
     let uptime = span(status.uptime_seconds);
@@ -21,27 +57,13 @@ pub fn show(status: &Status, paint: Paint) -> String {
         "{identity}  {}, running for {uptime}",
         roles.join(", ")
     );
-    show_errors(&mut text, &status.errors, paint);
-    for warning in &status.warnings {
-        let _ = writeln!(text, "{} {}", paint.bad("warning:"), clean(warning));
-    }
+    show_errors(text, &status.errors, paint);
+    show_warnings(text, &status.warnings, paint);
     if !status.locked.is_empty() {
-        let prefixes = list(&status.locked);
+        let prefixes = details::list(&status.locked);
         let _ = writeln!(text, "locked: {prefixes} (`leak = \"never\"`)");
     }
-    show_clear(&mut text, &status.clear, paint);
-    if let Some(mobile_ip) = &status.mobile_ip {
-        mobile_ip::show(&mut text, mobile_ip, paint);
-    }
-    for peer in &status.peers {
-        show_peer(&mut text, peer, paint);
-    }
-    if let Some(refusal) = &status.refused_stranger {
-        let heading = paint.bold("an unidentified host was refused");
-        let _ = writeln!(text, "\n{heading}\n  {}", reason(refusal));
-    }
-    show_drops(&mut text, status, paint);
-    text
+    show_clear(text, &status.clear, paint);
 }
 
 /// Limit on the lines about failures; `--json` has all of them.
@@ -55,6 +77,19 @@ fn show_errors(text: &mut String, errors: &[Trouble], paint: Paint) {
     let others = errors.len().saturating_sub(MOST_ERRORS);
     if others > 0 {
         let _ = writeln!(text, "{} and {others} others", paint.bad("error:"));
+    }
+}
+
+/// Limit on the warnings; `--json` has all of them.
+const MOST_WARNINGS: usize = 16;
+
+fn show_warnings(text: &mut String, warnings: &[String], paint: Paint) {
+    for warning in warnings.iter().take(MOST_WARNINGS) {
+        let _ = writeln!(text, "{} {}", paint.bold("warning:"), clean(warning));
+    }
+    let others = warnings.len().saturating_sub(MOST_WARNINGS);
+    if others > 0 {
+        let _ = writeln!(text, "{} and {others} others", paint.bold("warning:"));
     }
 }
 
@@ -85,128 +120,6 @@ pub(super) fn reason(refusal: &Refusal) -> String {
     }
 }
 
-fn show_peer(text: &mut String, peer: &Peer, paint: Paint) {
-    let kind = match peer.kind {
-        PeerKind::Vpn => "peer",
-        PeerKind::Licensed => "licensed",
-        PeerKind::Gateway => "gateway",
-        PeerKind::Neighbour => "neighbour",
-    };
-    let name = paint.bold(&clean(&peer.name));
-    let since = peer
-        .since_seconds
-        .map_or(String::new(), |seconds| format!(" for {}", span(seconds)));
-    let silent = match (peer.silent, peer.state) {
-        (false, _) | (true, PeerState::Down) => String::new(),
-        (true, PeerState::Connecting) => paint.doubtful(", no answer yet"),
-        (true, PeerState::Up) => paint.doubtful(", silent"),
-    };
-    let state = match peer.users {
-        Some(users) => format!("{} of {} users", users.here, users.most),
-        None => state(peer.state, paint),
-    };
-    let _ = writeln!(text, "\n{kind} {name}  {state}{since}{silent}");
-    let _ = writeln!(text, "  identity  {}", clean(&peer.identity));
-    if let Some(table) = &peer.table {
-        let _ = writeln!(text, "  table     {}", clean(table));
-    }
-    if let Some(remote) = peer.remote {
-        let by = by(peer.carrier);
-        let _ = writeln!(text, "  remote    {remote}{by}");
-    }
-    if let Some(heard) = peer.heard_seconds {
-        let _ = writeln!(text, "  heard     {} ago", span(heard));
-    }
-    if peer.ppk {
-        text.push_str("  ppk       in all keys\n");
-    }
-    if !peer.kem.is_empty() {
-        let kems: Vec<_> = peer.kem.iter().map(|kem| clean(kem)).collect();
-        let _ = writeln!(text, "  kem       {} in all keys", kems.join(", "));
-    }
-    if let Some(window) = peer
-        .window
-        .filter(|window| window.ours.max(window.theirs) > 1)
-    {
-        let _ = writeln!(
-            text,
-            "  window    {} requests to the peer at once, {} from it",
-            window.theirs, window.ours
-        );
-    }
-    if peer.ike_sas > 1 {
-        let _ = writeln!(text, "  ike       {} IKE SAs at once", peer.ike_sas);
-    }
-    if !peer.inside.is_empty() {
-        let _ = writeln!(text, "  inside    {}", addresses(&peer.inside));
-    }
-    if let Some(routes) = &peer.routes {
-        let _ = writeln!(text, "  routes    {}", clean(&routes.to_string()));
-    }
-    if let Some(refusal) = &peer.last_refusal {
-        let _ = writeln!(text, "  {}    {}", paint.bad("failed"), reason(refusal));
-    }
-    for child in &peer.children {
-        show_child(text, child);
-    }
-    for child in &peer.missing {
-        let _ = writeln!(text, "  child     {}, down", clean(child));
-    }
-}
-
-fn show_child(text: &mut String, child: &Child) {
-    let kind = match child.kind {
-        ChildKind::Plain => "plain",
-        ChildKind::Zoned => "zoned",
-    };
-    let mode = match child.mode {
-        ChildMode::Tunnel => "",
-        ChildMode::Transport => ", transport mode",
-        ChildMode::Beet => ", BEET mode",
-    };
-    let numbers = if child.esn { ", ESN" } else { "" };
-    let (spi_in, spi_out) = (clean(&child.spi_in), clean(&child.spi_out));
-    let draining = match (child.draining, child.waiting) {
-        (true, _) => ", being replaced",
-        (false, true) => ", not in use yet",
-        (false, false) => "",
-    };
-    let without = match child.carrier {
-        Carrier::Ip => ", without UDP",
-        Carrier::Udp | Carrier::Tcp => "",
-    };
-    if let Some(name) = &child.name {
-        let _ = writeln!(text, "  child     {}", clean(name));
-    }
-    let (local, remote) = (list(&child.local), list(&child.remote));
-    let _ = writeln!(
-        text,
-        "  sa        {kind}{mode}{numbers}, in {spi_in}, out {spi_out}{without}{draining}"
-    );
-    if !child.key_exchanges.is_empty() {
-        let all: Vec<_> = child.key_exchanges.iter().map(|one| clean(one)).collect();
-        let _ = writeln!(text, "  pfs       {}", all.join(", "));
-    }
-    let _ = writeln!(text, "  carries   {local} <-> {remote}");
-    if let (Some(inside), Some(outside)) = (child.mtu, child.path_mtu) {
-        let origin = child.path_mtu_origin.map_or("", origin);
-        let _ = writeln!(text, "  mtu       {inside}, of {outside} outside{origin}");
-    }
-    let _ = writeln!(text, "  received  {}", traffic(child.received));
-    let _ = writeln!(text, "  sent      {}", traffic(child.sent));
-}
-
-/// Returns where the MTU of a path comes from.
-const fn origin(origin: MtuOrigin) -> &'static str {
-    match origin {
-        MtuOrigin::Interface => " (interface)",
-        MtuOrigin::Reported => " (reported)",
-        MtuOrigin::Probed => " (probed)",
-        MtuOrigin::Searching => " (searching)",
-        MtuOrigin::Safe => " (safe default)",
-    }
-}
-
 fn show_drops(text: &mut String, status: &Status, paint: Paint) {
     if status.drops.is_empty() {
         return;
@@ -234,30 +147,14 @@ const fn role_name(role: Role) -> &'static str {
     }
 }
 
-fn list(selectors: &[String]) -> String {
-    let clean: Vec<_> = selectors.iter().map(|selector| clean(selector)).collect();
-    clean.join(", ")
-}
-
-/// Formats addresses on one line.
-pub(super) fn addresses(addresses: &[IpAddr]) -> String {
-    let texts: Vec<_> = addresses.iter().map(ToString::to_string).collect();
-    texts.join(", ")
-}
-
-fn traffic(traffic: Traffic) -> String {
-    format!(
-        "{} in {}",
-        octets(traffic.octets),
-        plural(traffic.packets, "packet")
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::tests::PLAIN;
     use super::*;
-    use control::{Routes, RoutesReason, Window};
+    use control::{
+        Carrier, Child, ChildKind, ChildMode, MtuOrigin, Peer, PeerKind, PeerState, Routes,
+        RoutesReason, Traffic, Window,
+    };
     use std::collections::BTreeMap;
 
     fn office() -> Peer {
@@ -314,44 +211,15 @@ mod tests {
                     packets: 1,
                     octets: 40,
                 },
+                received_per_second: 150_000,
+                sent_per_second: 0,
             }],
             missing: Vec::new(),
         }
     }
 
-    #[test]
-    fn a_table_for_many_users_tells_their_number_and_a_user_its_table() {
-        let table = Peer {
-            name: "staff".to_owned(),
-            identity: "*@staff.example.net".to_owned(),
-            state: PeerState::Down,
-            users: Some(control::Users {
-                here: 1,
-                most: 1000,
-            }),
-            remote: None,
-            since_seconds: None,
-            ..office()
-        };
-        let user = Peer {
-            name: "alice@staff.example.net".to_owned(),
-            table: Some("staff".to_owned()),
-            ..office()
-        };
-        let status = Status {
-            peers: vec![table, user],
-            ..Status::default()
-        };
-        let shown = show(&status, PLAIN);
-        assert!(shown.contains("peer staff  1 of 1000 users"), "{shown}");
-        let user = "peer alice@staff.example.net  up for 1 min 15 s, silent\n  identity  \
-                    gw.example.net\n  table     staff\n";
-        assert!(shown.contains(user), "{shown}");
-    }
-
-    #[test]
-    fn a_status_fits_a_screen_and_begins_with_what_is_wrong() {
-        let down = Peer {
+    fn home() -> Peer {
+        Peer {
             name: "home".to_owned(),
             identity: "home.example.net".to_owned(),
             state: PeerState::Down,
@@ -374,7 +242,11 @@ mod tests {
             routes: None,
             children: Vec::new(),
             ..office()
-        };
+        }
+    }
+
+    #[test]
+    fn a_status_fits_a_screen_and_begins_with_what_is_wrong() {
         let status = Status {
             identity: "alice@example.net".to_owned(),
             roles: vec![Role::Endpoint],
@@ -397,7 +269,7 @@ mod tests {
                 packets: 3,
                 seconds_ago: 61,
             }],
-            peers: vec![down, office()],
+            peers: vec![home(), office()],
             refused_stranger: Some(Refusal {
                 seconds_ago: 9,
                 from: Some("192.0.2.102:500".parse().unwrap()),
@@ -417,6 +289,36 @@ warning: PAYLOAD LICENSED: fa
 locked: 10.8.0.0/16 (`leak = \"never\"`)
 clear: 3 packets in clear claimed to be alice, 10.1.0.2, by eth0 from 192.0.2.102 02:00:00:00:00:66, dropped (1 min 1 s ago)
 
+peer    state   address                in          out      heard
+home    down    -                      -           -        failed: the peer refused our identity (3 s ago)
+office  silent  192.0.2.1:4500 by TCP  1.2 Mbit/s  0 bit/s  1 min 1 s ago
+2 peers: 1 up (1 silent), 1 down
+
+an unidentified host was refused
+  no peer with the identity eve is configured (from 192.0.2.102:500, 9 s ago)
+
+dropped packets
+  3,456  esp_no_policy
+     12  esp_replay
+";
+        assert_eq!(overview(&status, None, PLAIN), expected);
+    }
+
+    #[test]
+    fn a_peer_that_is_named_is_shown_in_full() {
+        let status = Status {
+            identity: "alice@example.net".to_owned(),
+            roles: vec![Role::Endpoint],
+            uptime_seconds: 5,
+            warnings: vec!["PAYLOAD LICENSED: fa".to_owned()],
+            peers: vec![office(), home()],
+            drops: BTreeMap::from([("esp_replay".to_owned(), 12)]),
+            ..Status::default()
+        };
+        let expected = "\
+alice@example.net  endpoint, running for 5 s
+warning: PAYLOAD LICENSED: fa
+
 peer home  down
   identity  home.example.net
   failed    the peer refused our identity (3 s ago)
@@ -435,17 +337,49 @@ peer office  up for 1 min 15 s, silent
   pfs       x25519, mlkem768
   carries   10.1.0.2/32 <-> 10.8.0.0/16, fd00:8::/64
   mtu       1338, of 1400 outside (probed)
-  received  1.0 MiB in 1,234 packets
+  received  1.0 MiB in 1,234 packets, 1.2 Mbit/s now
   sent      40 B in 1 packet
-
-an unidentified host was refused
-  no peer with the identity eve is configured (from 192.0.2.102:500, 9 s ago)
-
-dropped packets
-  3,456  esp_no_policy
-     12  esp_replay
 ";
-        assert_eq!(show(&status, PLAIN), expected);
+        assert_eq!(details(&status, PLAIN), expected);
+    }
+
+    #[test]
+    fn lines_are_in_natural_order_and_as_wide_as_the_terminal() {
+        let named = |name: &str| Peer {
+            name: name.to_owned(),
+            ..office()
+        };
+        let mut node = named("fa");
+        node.kind = PeerKind::Licensed;
+        let status = Status {
+            peers: vec![node, named("u1"), named("u10"), named("u2")],
+            ..Status::default()
+        };
+        let shown = selected(&status, Some(20), PLAIN);
+        let lines: Vec<_> = shown.lines().skip(2).collect();
+        let expected = [
+            "peer           stat…",
+            "u1             sile…",
+            "u2             sile…",
+            "u10            sile…",
+            "fa (licensed)  sile…",
+            "4 peers: 4 up (4 silent)",
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn a_child_that_is_missing_and_an_empty_selection_are_told() {
+        let mut peer = office();
+        peer.missing = vec!["voice".to_owned()];
+        let status = Status {
+            peers: vec![peer],
+            ..Status::default()
+        };
+        let shown = selected(&status, None, PLAIN);
+        assert!(shown.contains("1 min 1 s ago, without voice\n"), "{shown}");
+        let shown = selected(&Status::default(), None, PLAIN);
+        assert!(shown.ends_with("\nno peers\n"), "{shown}");
     }
 
     #[test]
@@ -461,8 +395,8 @@ dropped packets
             errors: (0..200).map(trouble).collect(),
             ..Status::default()
         };
-        let shown = show(&status, PLAIN);
-        assert!(shown.ends_with("error: and 184 others\n"), "{shown}");
+        let shown = overview(&status, None, PLAIN);
+        assert!(shown.contains("error: and 184 others\n"), "{shown}");
         assert!(shown.lines().count() < 40, "{shown}");
     }
 
@@ -495,7 +429,12 @@ dropped packets
             drops: BTreeMap::from([(evil, 1)]),
             ..Status::default()
         };
-        let shown = show(&status, PLAIN);
-        assert!(!shown.contains(['\x1b', '\x07', '\u{202e}']), "{shown:?}");
+        for shown in [
+            overview(&status, None, PLAIN),
+            selected(&status, Some(80), PLAIN),
+            details(&status, PLAIN),
+        ] {
+            assert!(!shown.contains(['\x1b', '\x07', '\u{202e}']), "{shown:?}");
+        }
     }
 }

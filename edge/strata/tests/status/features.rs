@@ -622,6 +622,27 @@ pub const FEATURES: &[Feature] = &[
         not_needed: &[],
     },
     Feature {
+        id: "overview",
+        name: "A line for each peer: state, address, rates, last heard; by name, pattern and state, and of 10,000 peers",
+        keys: &[],
+        verbs: &["status"],
+        not_needed: &[],
+    },
+    Feature {
+        id: "ping",
+        name: "Where packets through a tunnel are lost, by the counters of both ends",
+        keys: &[],
+        verbs: &["ping"],
+        not_needed: &[],
+    },
+    Feature {
+        id: "manual",
+        name: "The pages for operators in the terminal",
+        keys: &[],
+        verbs: &[],
+        not_needed: &[(Recovers, "the pages are part of the program")],
+    },
+    Feature {
         id: "inspection",
         name: "Looking into the daemon",
         keys: &["control.socket", "log.level"],

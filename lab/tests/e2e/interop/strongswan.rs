@@ -74,6 +74,7 @@ fn strongswan_connects_and_20_mb_pass_each_way() -> Result<()> {
 }
 
 // Works: psk
+// Works: ping
 // Works: tunnel
 #[lab::test(repeated)]
 fn strata_connects_and_20_mb_pass_each_way() -> Result<()> {
@@ -82,6 +83,13 @@ fn strata_connects_and_20_mb_pass_each_way() -> Result<()> {
     strata.strata("up theirs --wait")?;
     charon.wait_until(DEADLINE, |sas| sas.contains("state=INSTALLED"))?;
     duo.carry(20 * MB)?;
+    // It answers no pings, but an exchange of IKE.
+    let told = strata.strata_text("ping theirs")?;
+    ensure!(
+        told.contains("not Strata") && told.contains("IKE is answered"),
+        "{told}"
+    );
+    ensure!(told.contains("the last ESP packet arrived"), "{told}");
     check_traffic(&strata, 20 * MB, 20 * MB)
 }
 

@@ -1,4 +1,4 @@
-//! Operation: logs, diagnosis, faults, floods, leaks, reload, the service.
+//! Operation: logs, status, pings, diagnosis, faults, floods, leaks, reload, the service.
 
 mod audit;
 mod awaited;
@@ -13,6 +13,8 @@ mod flood;
 mod leak;
 mod metrics;
 mod readers;
+mod overview;
+mod ping;
 mod reload;
 mod relock;
 mod restore;

@@ -9,6 +9,7 @@ mod first_contact;
 mod grants;
 mod half_open;
 mod peer_index;
+mod ping;
 mod reauth;
 mod reconfigure;
 mod resumption;

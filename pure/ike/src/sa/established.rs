@@ -31,7 +31,7 @@ use crate::session::{Lifetime, Session, Terms};
 use crate::task::liveness::Check;
 use crate::task::{
     child, clone, confirm, crash, delete, follow, follow_up, grant, leave, licences, liveness,
-    mobike, opening, reauth, redirect, rekey_child, rekey_ike, renew, ticket, token, upkeep,
+    mobike, opening, ping, reauth, redirect, rekey_child, rekey_ike, renew, ticket, token, upkeep,
     window,
 };
 use model::{Deadline, InnerAddresses, Instant, Path};
@@ -535,6 +535,7 @@ fn handle_informational(
     answer.extend(mobike::answer(&mut session, request, arrived, turn));
     let private = session.terms.private;
     answer.extend(ticket::answer(request, private, &session.keys, turn));
+    answer.extend(ping::answer(&session, request));
     session.respond(answer, arrived, turn);
     match (fatal, closes, childless) {
         (Some(NotifyType::AUTHENTICATION_FAILED), _, _) => {

@@ -39,7 +39,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 use task::{Makes, Task, Then};
 use upkeep::Upkeep;
-use wire::ike::{Datagram, NotifyType, Payload};
+use wire::ike::{Datagram, NotifyType, Payload, PingCounts};
 
 /// Pause after the start of an IKE SA, in which unauthenticated errors start no other. It doubles
 /// with each error.
@@ -59,6 +59,8 @@ pub(crate) struct Session {
     pub(crate) replacement: Replacement,
     pub(crate) liveness: Liveness,
     pub(crate) grants: Grants,
+    /// Our counters of the peer's pings.
+    pub(crate) pings: PingCounts,
     /// True if the peer has given us a ticket.
     pub(crate) gives_tickets: bool,
     /// Our requests.
@@ -153,6 +155,7 @@ impl Session {
             replacement: Replacement::default(),
             liveness: Liveness::begin(now),
             grants: Grants::default(),
+            pings: PingCounts::default(),
             gives_tickets: false,
             queue: Queue::default(),
         })

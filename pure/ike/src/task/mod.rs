@@ -15,6 +15,7 @@ pub(crate) mod licences;
 pub(crate) mod liveness;
 pub(crate) mod mobike;
 pub(crate) mod opening;
+pub(crate) mod ping;
 pub(crate) mod reauth;
 pub(crate) mod redirect;
 pub(crate) mod rekey_child;

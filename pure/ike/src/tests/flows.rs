@@ -6,6 +6,7 @@ use super::certificates::{self, TODAY};
 use super::distribute::{gateway_of_node, grant, node};
 use super::mobike;
 use super::pair::{Host, Pair, Side};
+use super::ping;
 use super::ppk;
 use super::reauth::reauthenticate;
 use super::redirect::{LISTED, send_away, sending, served};
@@ -356,6 +357,15 @@ pub(crate) const FLOWS: &[Flow] = &[
             pair.connect();
             pair
         },
+    },
+    Flow {
+        page: "ping",
+        title: "The counters of pings",
+        about: "Pings and their answers are dummy packets of a child SA, so that they are no part of \
+                this page. Before the first and after the last, an end asks for the counters of the \
+                other. Their differences tell where pings were lost. Here four have arrived, and \
+                none was answered.",
+        play: ping::unanswered,
     },
     Flow {
         page: "resume",

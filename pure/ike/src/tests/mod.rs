@@ -40,6 +40,7 @@ mod negotiation;
 mod overheard;
 pub(crate) mod pair;
 mod peek;
+mod ping;
 mod ppk;
 mod proposal;
 mod raw_keys;

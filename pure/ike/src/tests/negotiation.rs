@@ -328,7 +328,7 @@ fn a_successor_that_is_made_after_all_begins_with_short_pauses_again() {
 }
 
 /// Private status notifies of this implementation.
-const STATUS: [NotifyType; 12] = [
+const STATUS: [NotifyType; 13] = [
     NotifyType::USE_BEET_MODE,
     NotifyType::ZONE_MAP,
     NotifyType::KEY_ACCEPTED,
@@ -341,6 +341,7 @@ const STATUS: [NotifyType; 12] = [
     NotifyType::TOKEN,
     NotifyType::SESSION_REQUEST,
     NotifyType::SESSION,
+    NotifyType::PING_COUNTS,
 ];
 
 /// Private errors of this implementation.

@@ -337,7 +337,7 @@ impl PathMtus {
                 // The path carries datagrams, and soon ours.
                 self.search(path, sas, turn, Search::begin);
             }
-            Kind::Probe | Kind::Notice => {}
+            Kind::Probe | Kind::Notice | Kind::Ping | Kind::Answer => {}
             Kind::Echo => {
                 let mut heard = Heard::Nothing;
                 let change = |search: &mut Search| heard = search.handle_echo(probe.number);

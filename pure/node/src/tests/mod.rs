@@ -22,6 +22,7 @@ mod mode;
 mod operations;
 mod outlet;
 mod path_mtu;
+mod ping;
 mod probes;
 mod reauth;
 mod reconfigure;

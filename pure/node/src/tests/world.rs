@@ -159,6 +159,8 @@ pub struct World {
     pub wired: Hop,
     /// Additional loss of IKE messages, in per mille.
     pub ike_lost: u16,
+    /// Hosts whose ESP packets are lost on the way, while their IKE messages pass.
+    pub esp_lost: [bool; 3],
     /// Hosts that are switched off.
     pub off: [bool; 3],
     /// A host that receives no message of one exchange, with the number of the exchange.
@@ -226,6 +228,7 @@ impl World {
             wireless: Hop::default(),
             wired: Hop::default(),
             ike_lost: 0,
+            esp_lost: [false; 3],
             off: [false; 3],
             silent_in: None,
             deaf: [false; 3],
@@ -464,6 +467,9 @@ impl World {
         self.dropped[who].extend(outlet.dropped);
         for (path, payload) in outlet.transmitted {
             self.sealed.push((who, payload.clone()));
+            if self.esp_lost[who] {
+                continue;
+            }
             let local = SocketAddr::new(ADDRESSES[who].parse().unwrap(), path.local.port());
             self.depart(who, Path { local, ..path }, payload);
         }

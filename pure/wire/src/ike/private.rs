@@ -14,6 +14,7 @@
 //!             MAC (16) | the node that is asked
 //!  KEY_ACCEPTED, KEY_REFUSED   CSA (8) | Grant (2) | Refusal code (2, 0 if accepted); of a KEY_REQUEST CSA and grant are 0
 //!  REVOKE     CSA (8)
+//!  PING_COUNTS  nothing in a request; Received (8) | Answered (8) | Withheld (8) in a response
 //!  OFFER      one node
 //!  NEIGHBOURS any number of nodes
 //!    node     ID Type (1) | Length (2) | Identity
@@ -430,6 +431,39 @@ pub fn decode_csa(data: &[u8]) -> Result<CsaId, Malformed> {
     let mut r = Reader::new("the REVOKE notify", data);
     let csa = CsaId(r.u64()?);
     r.finish().map(|()| csa)
+}
+
+/// What an end has counted of the pings on an IKE SA's children.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PingCounts {
+    /// Pings that arrived.
+    pub received: u64,
+    /// Answers that this end's system has accepted for sending.
+    pub answered: u64,
+    /// Pings without an answer, because it would show that lengths are hidden.
+    pub withheld: u64,
+}
+
+impl PingCounts {
+    /// Returns the data of PING_COUNTS in a response.
+    pub fn encode(&self) -> Vec<u8> {
+        let counts = [self.received, self.answered, self.withheld];
+        counts
+            .iter()
+            .flat_map(|count| count.to_be_bytes())
+            .collect()
+    }
+
+    /// Reads the data of PING_COUNTS in a response.
+    pub fn decode(data: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader::new("the PING_COUNTS notify", data);
+        let counts = Self {
+            received: r.u64()?,
+            answered: r.u64()?,
+            withheld: r.u64()?,
+        };
+        r.finish().map(|()| counts)
+    }
 }
 
 /// Returns the data of OFFER or NEIGHBOURS.

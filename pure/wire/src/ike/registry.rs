@@ -238,6 +238,7 @@ registry! {
         TOKEN = 41108,
         SESSION_REQUEST = 41109,
         SESSION = 41110,
+        PING_COUNTS = 41111,
     }
 }
 
@@ -327,7 +328,7 @@ impl NotifyType {
         matches!(
             self,
             Self::KEY_REFUSED | Self::ZONES_REQUIRED | Self::OFFER_REFUSED | Self::USE_BEET_MODE
-        ) || Self::ZONE_MAP.0 <= self.0 && self.0 <= Self::SESSION.0
+        ) || Self::ZONE_MAP.0 <= self.0 && self.0 <= Self::PING_COUNTS.0
     }
 }
 

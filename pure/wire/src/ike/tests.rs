@@ -190,7 +190,7 @@ fn private_notifies_are_forgotten_and_private_errors_become_unknown_ones() {
         .collect();
     let ours = [
         12288, 12289, 12290, 40961, 41100, 41101, 41102, 41103, 41104, 41105, 41106, 41107, 41108,
-        41109, 41110,
+        41109, 41110, 41111,
     ];
     assert_eq!(known, ours);
     for kind in 0..=u16::MAX {
@@ -793,6 +793,24 @@ fn payload() -> impl Strategy<Value = Payload> {
             }
         }),
     ]
+}
+
+#[test]
+fn counts_of_pings_are_read_as_they_were_written_and_have_one_length() {
+    let counts = PingCounts {
+        received: 1,
+        answered: 2,
+        withheld: u64::MAX,
+    };
+    let octets = counts.encode();
+    assert_eq!(PingCounts::decode(&octets), Ok(counts));
+    assert_eq!(
+        octets[..16],
+        [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2]
+    );
+    for len in (0..48).filter(|len| *len != octets.len()) {
+        assert!(PingCounts::decode(&vec![0; len]).is_err(), "{len}");
+    }
 }
 
 #[test]
