@@ -150,25 +150,21 @@ impl Api {
                 self.server.answer(client, &answer);
             }
         }
-        self.serve_readers(parts.reborrow(), now);
         self.answer_waiting(parts.node, now);
     }
 
-    /// Answers requests of readers, as far as their share of time allows.
-    fn serve_readers(&mut self, mut parts: Parts<'_>, now: Instant) {
-        let Some(mut readers) = self.readers.take() else {
+    /// Answers the next request of a reader, if it may be answered now. All time since `began` is
+    /// charged to the readers.
+    pub fn serve_reader(&mut self, parts: Parts<'_>, began: Instant, now: Instant) {
+        let readers = self.readers.as_mut();
+        let Some((client, request)) = readers.and_then(|readers| readers.pop(began)) else {
             return;
         };
-        let mut began = clock::now();
-        while let Some((client, request)) = readers.pop(began) {
-            // A request that only reads is answered at once.
-            if let Some(answer) = self.answer(client, request, parts.reborrow(), now) {
-                let ended = clock::now();
-                readers.answer(client, &answer, began, ended);
-                began = ended;
-            }
+        // A request that only reads is answered at once.
+        let answer = self.answer(client, request, parts, now);
+        if let (Some(readers), Some(answer)) = (&mut self.readers, answer) {
+            readers.answer(client, &answer, began, clock::now());
         }
-        self.readers = Some(readers);
     }
 
     /// Returns the socket for readers.

@@ -230,7 +230,7 @@ impl Daemon {
                 self.put_back(now);
             }
             if self.api.next_reader(now).is_some_and(|at| at <= now) {
-                self.serve(now);
+                self.serve_reader(now);
             }
             self.carry_out(now);
             let claimants = self.api.claimants();

@@ -83,8 +83,11 @@ mod tests {
     fn answered(clients: usize) -> Vec<u128> {
         let folder = Folder::new(&format!("readers-{clients}"));
         let socket = folder.path().join("strata.sock");
+        folder.write_key("a.psk", "a key of the usual length, 43 letters or so");
         let text = format!(
-            "[node]\nid = \"gw.example.net\"\n[control]\nsocket = \"{}\"\ngroup = \"root\"\n",
+            "[node]\nid = \"gw.example.net\"\n[control]\nsocket = \"{}\"\ngroup = \"root\"\n\
+             [peer.alice]\nid = \"alice@example.net\"\npsk = \"a.psk\"\n\
+             local = [\"10.8.0.0/16\"]\nremote = [\"10.1.0.2/32\"]\n",
             socket.display()
         );
         let mut readers = Readers::open(&folder.load(&text)).unwrap().unwrap();

@@ -14,8 +14,8 @@ use crate::workers::Message;
 use control::Trouble;
 use model::{IkeSaId, Instant, Path};
 use node::{Node, Sender, Side, Verdict};
-use os::Family;
 use os::poll::Ready;
+use os::{Family, clock};
 use std::collections::BTreeSet;
 use wire::ecn::Ecn;
 use wire::esp::Datagram;
@@ -80,7 +80,7 @@ impl Daemon {
     /// Answers API clients after the node's output has been carried out. A tunnel that is reported
     /// up then has its addresses and routes, and a connection opened after the answer uses the
     /// tunnel.
-    pub(super) fn serve(&mut self, now: Instant) {
+    fn serve(&mut self, now: Instant) {
         self.carry_out(now);
         let counters = self.observe(now);
         let parts = Parts {
@@ -94,6 +94,19 @@ impl Daemon {
             let response = self.reload(asked.dry_run, now);
             self.api.reloaded(&asked, &response);
         }
+    }
+
+    /// Answers one request of a reader, and the next one in another turn.
+    pub(super) fn serve_reader(&mut self, now: Instant) {
+        let began = clock::now();
+        let counters = self.observe(now);
+        let parts = Parts {
+            node: &mut self.node,
+            keys: &mut self.keys,
+            sessions: &mut self.sessions,
+            counters: &counters,
+        };
+        self.api.serve_reader(parts, began, now);
     }
 
     /// Hands the metrics over to the thread that serves them, if it wants them.
