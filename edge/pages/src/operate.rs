@@ -4,7 +4,7 @@
 use crate::{list, read, repository};
 
 /// Words, and the page that their first row in the table leads to. The page has the words too.
-const WORDS: [(&str, &str); 43] = [
+const WORDS: [(&str, &str); 45] = [
     ("audit log", "audit"),
     ("backup", "upgrade"),
     ("measure", "measure"),
@@ -14,12 +14,14 @@ const WORDS: [(&str, &str); 43] = [
     ("why a tunnel is down", "no-traffic"),
     ("DNS", "pools-and-dns"),
     ("Docker", "containers"),
+    ("dynamic DNS", "names"),
     ("firewall ports", "networkmanager-networkd"),
     ("fragment", "mtu"),
     ("forwarding", "settings"),
     ("install", "upgrade"),
     ("kill switch", "leak-protection"),
     ("lease", "pools-and-dns"),
+    ("looked up", "names"),
     ("long delay", "satellite-link"),
     ("lost laptop", "certificates"),
     ("metrics", "monitoring"),

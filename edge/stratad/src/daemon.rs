@@ -18,6 +18,7 @@ use crate::journal::Journal;
 use crate::keylog::Keys;
 use crate::leases::Leases;
 use crate::log::Log;
+use crate::naming::Names;
 use crate::restorer::Restorer;
 use crate::sessions::Sessions;
 use crate::sink::IoCounters;
@@ -43,7 +44,8 @@ use std::sync::Arc;
 use store::Store;
 
 /// Poller tokens. Sockets of port 500 count from `IKE`, those of port 4500 from `NATT`, TCP
-/// listeners from `LISTEN`, those of Mobile IPv4 from `MOBILE`, and TCP streams from `STREAM`.
+/// listeners from `LISTEN`, those of Mobile IPv4 from `MOBILE`, questions to name servers from
+/// `NAMES`, and TCP streams from `STREAM`.
 mod token {
     pub const SIGNALS: u64 = 0;
     pub const API: u64 = 1;
@@ -59,6 +61,7 @@ mod token {
     pub const ESP: u64 = 1 << 18;
     pub const LISTEN: u64 = 1 << 19;
     pub const MOBILE: u64 = 1 << 20;
+    pub const NAMES: u64 = 1 << 24;
     pub const STREAM: u64 = 1 << 32;
 }
 
@@ -83,6 +86,7 @@ pub struct Daemon {
     /// The store of leases, if there are pools.
     store: Option<Store>,
     leases: Leases,
+    names: Names,
     /// The sessions that peers may resume.
     sessions: Sessions,
     /// Counts the starts, if peers are given tokens.
@@ -148,6 +152,7 @@ impl Daemon {
             troubles: Troubles::default(),
             store,
             leases: Leases::default(),
+            names: Names::new(token::NAMES),
             sessions,
             _start: start,
             poller: Poller::new()?,
@@ -163,6 +168,7 @@ impl Daemon {
         daemon.trace.dropped.set_names(daemon.node.names());
         daemon.api.set_routes(&daemon.config, daemon.host.inside());
         daemon.unproved.reconfigure(&daemon.config);
+        daemon.names.restore(&daemon.config, &mut daemon.node);
         daemon.open_audit(daemon.config.audit.clone(), now);
         daemon.watch().context("preparing to wait for events")?;
         daemon.look(now);
@@ -338,6 +344,7 @@ impl Daemon {
         self.troubles.forget(Task::Restore);
         self.api.reconfigure(&new);
         self.unproved.reconfigure(&new);
+        self.names.restore(&new, &mut self.node);
         self.streams.reconfigure(&new);
         self.api.set_routes(&new, self.host.inside());
         self.log.set(new.log);

@@ -106,6 +106,7 @@ impl View<'_> {
             identity: peer.identity.clone(),
             state,
             remote: remote(peer, current.as_ref()),
+            naming: self.own.naming.status(peer.id),
             carrier: current.as_ref().map_or(Carrier::Udp, |sa| sa.path.carrier),
             since: entry.up_since,
             heard,

@@ -4,6 +4,7 @@ use crate::Event;
 use crate::effects::Turn;
 use crate::licensing::Licensing;
 use crate::mobile_ip::MobileIp;
+use crate::naming::Naming;
 use crate::path_mtu::{ChildSas, PathMtus};
 use crate::transit::Transit;
 use crate::tunnels::Tunnels;
@@ -12,6 +13,7 @@ use model::{IkeSaId, PeerId};
 /// The owners.
 pub(crate) struct Owners {
     pub tunnels: Tunnels,
+    pub naming: Naming,
     pub licensing: Licensing,
     pub transit: Transit,
     pub mobile_ip: Option<MobileIp>,

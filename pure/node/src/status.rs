@@ -37,6 +37,8 @@ pub struct PeerStatus {
     pub state: PeerState,
     /// Address and port of the peer, if known.
     pub remote: Option<SocketAddr>,
+    /// The name of the peer, and what is known of it; `None` if its address is known.
+    pub naming: Option<crate::NameStatus>,
     /// Transport of the IKE messages and ESP packets: UDP or TCP.
     pub carrier: Carrier,
     /// Time at which the IKE SA was established.

@@ -12,10 +12,10 @@ use model::Kem;
 pub(crate) const PARTY: &[Key<Party>] = &[
     Key {
         name: "id",
-        about: "identity that the peer has to prove",
+        about: "identity that the peer has to prove. Default: `address`, if that is a name",
         example: r#""peer.example.net""#,
         effect: Effect::Anew,
-        read: Read::Required(|value, party| put(&mut party.identity, value.identity())),
+        read: Read::Together,
         show: |party| text(&party.identity),
     },
     Key {

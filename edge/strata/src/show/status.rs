@@ -4,7 +4,7 @@ use super::paths::by;
 use super::{mobile_ip, state};
 use crate::text::{Paint, clean, count, octets, plural, span};
 use control::{
-    Carrier, Child, ChildKind, ChildMode, ClearClaim, MtuOrigin, Peer, PeerKind, PeerState,
+    Carrier, Child, ChildKind, ChildMode, ClearClaim, Lookup, MtuOrigin, Peer, PeerKind, PeerState,
     Refusal, Role, Status, Traffic, Trouble,
 };
 use std::fmt::Write;
@@ -85,6 +85,16 @@ pub(super) fn reason(refusal: &Refusal) -> String {
     }
 }
 
+/// Formats a lookup with its time.
+pub(super) fn lookup(lookup: &Lookup) -> String {
+    let told = clean(&lookup.to_string());
+    let asking = if lookup.asking { ", asking again" } else { "" };
+    match lookup.seconds_ago {
+        Some(ago) => format!("{told}, {} ago{asking}", span(ago)),
+        None => format!("{told}{asking}"),
+    }
+}
+
 fn show_peer(text: &mut String, peer: &Peer, paint: Paint) {
     let kind = match peer.kind {
         PeerKind::Vpn => "peer",
@@ -107,6 +117,14 @@ fn show_peer(text: &mut String, peer: &Peer, paint: Paint) {
     if let Some(remote) = peer.remote {
         let by = by(peer.carrier);
         let _ = writeln!(text, "  remote    {remote}{by}");
+    }
+    if let Some(lookup) = &peer.lookup {
+        let _ = writeln!(
+            text,
+            "  name      {}: {}",
+            clean(&lookup.name),
+            self::lookup(lookup)
+        );
     }
     if let Some(heard) = peer.heard_seconds {
         let _ = writeln!(text, "  heard     {} ago", span(heard));
@@ -261,6 +279,16 @@ mod tests {
             identity: "gw.example.net".to_owned(),
             state: PeerState::Up,
             remote: Some("192.0.2.1:4500".parse().unwrap()),
+            lookup: Some(Lookup {
+                name: "gw.example.net".to_owned(),
+                asking: false,
+                seconds_ago: Some(80),
+                server: Some("192.0.2.53".parse().unwrap()),
+                addresses: vec!["192.0.2.1".parse().unwrap()],
+                failure: None,
+                tried: vec!["192.0.2.1".parse().unwrap()],
+                last_up: None,
+            }),
             carrier: Carrier::Tcp,
             since_seconds: Some(75),
             heard_seconds: Some(61),
@@ -318,6 +346,7 @@ mod tests {
             identity: "home.example.net".to_owned(),
             state: PeerState::Down,
             remote: None,
+            lookup: None,
             carrier: Carrier::Udp,
             since_seconds: None,
             heard_seconds: None,
@@ -386,6 +415,7 @@ peer home  down
 peer office  up for 1 min 15 s, silent
   identity  gw.example.net
   remote    192.0.2.1:4500 by TCP
+  name      gw.example.net: 192.0.2.1 (says 192.0.2.53); tried 192.0.2.1, 1 min 20 s ago
   heard     1 min 1 s ago
   ppk       in all keys
   kem       mlkem768 in all keys

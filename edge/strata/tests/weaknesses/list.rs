@@ -1195,4 +1195,22 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "a gateway drops the half-open IKE SA of a client that resumes by SKID3 and is up, so the client sends for seconds on a tunnel that the gateway does not have",
         answer: Tests,
     },
+    Weakness {
+        number: 194,
+        seen: "WireGuard, libreswan, Strata",
+        what: "a gateway that gets another address is never found again: its name is looked up once, or gateways have no names",
+        answer: Tests,
+    },
+    Weakness {
+        number: 195,
+        seen: "clients that block all traffic outside of their tunnel",
+        what: "the name of a gateway is asked for through the tunnel that is to be set up, or its lock blocks the answer, so the tunnel never comes up; or the exception lets questions of programs out",
+        answer: Tests,
+    },
+    Weakness {
+        number: 196,
+        seen: "resolvers",
+        what: "an answer with a circle of pointers or aliases, or with a flood of addresses, hangs its reader, fills its memory or has it connect to everybody",
+        answer: Tests,
+    },
 ];

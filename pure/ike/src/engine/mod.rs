@@ -9,6 +9,7 @@ mod first_contact;
 mod grants;
 mod half_open;
 mod peer_index;
+mod race;
 mod reauth;
 mod reconfigure;
 mod resumption;
@@ -212,6 +213,9 @@ impl Engine {
         anew: bool,
         now: Instant,
     ) -> Result<IkeSaId, ApiMisuse> {
+        if self.is_racing(peer) {
+            return self.initiate_beside(peer, path, now);
+        }
         let (menu, path) = self.prepare(peer, path, false, now)?;
         Ok(self.insert_begun(peer, path, anew, now, |turn| {
             InitSent::begin(menu, None, turn)
@@ -452,6 +456,7 @@ impl Engine {
             self.out.events.extend(news);
             self.conclude_clone_trial(id, now);
         }
+        self.conclude_race(id, now);
         self.follow_redirects(now);
         self.replace_attempts_to_resume(now);
     }
@@ -665,6 +670,7 @@ impl Engine {
             initiator,
             began: now,
             anew: false,
+            raced: false,
             spi_i: 0,
             spi_r: 0,
             path,
