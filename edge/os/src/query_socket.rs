@@ -31,7 +31,8 @@ impl QuerySocket {
             socket.connect(&server.into())?;
             Ok(socket.into())
         };
-        open().map_err(Error::os(format!("asking {server}")))
+        let opened = open().map_err(Error::os(format!("asking {server}")));
+        opened.map(Self)
     }
 
     /// Sends a question.

@@ -306,7 +306,7 @@ mod tests {
         let aaaa = question(Kind::Aaaa);
         let message = answer(&aaaa, 0, &records);
         assert_eq!(addresses(&aaaa, &message), [IpAddr::from(v6)]);
-        assert_eq!(addresses(&a, &answer(&a, 0, &[])), []);
+        assert!(addresses(&a, &answer(&a, 0, &[])).is_empty());
     }
 
     // Weakness: 196
@@ -325,9 +325,9 @@ mod tests {
         let chain = [(ASKED, 5, &b[..]), (&c, 1, &V4), (&b, 5, &c)];
         assert_eq!(addresses(&a, &answer(&a, 0, &chain)), [IpAddr::from(V4)]);
         let circle = [(ASKED, 5, &b[..]), (&b, 5, &c), (&c, 5, &b)];
-        assert_eq!(addresses(&a, &answer(&a, 0, &circle)), []);
+        assert!(addresses(&a, &answer(&a, 0, &circle)).is_empty());
         let others = [(&b[..], 1, &V4[..])];
-        assert_eq!(addresses(&a, &answer(&a, 0, &others)), []);
+        assert!(addresses(&a, &answer(&a, 0, &others)).is_empty());
     }
 
     // Weakness: 196

@@ -87,7 +87,8 @@ pub(super) fn reason(refusal: &Refusal) -> String {
 
 /// Formats a lookup with its time.
 pub(super) fn lookup(lookup: &Lookup) -> String {
-    let told = clean(&lookup.to_string());
+    let told = lookup.to_string();
+    let told = clean(&told);
     let asking = if lookup.asking { ", asking again" } else { "" };
     match lookup.seconds_ago {
         Some(ago) => format!("{told}, {} ago{asking}", span(ago)),
