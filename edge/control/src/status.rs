@@ -270,7 +270,7 @@ pub enum PeerKind {
 pub enum PeerState {
     /// No IKE SA exists and none is being established.
     Down,
-    /// An IKE SA is being established.
+    /// An IKE SA is being established, or the address of the peer is looked for.
     Connecting,
     /// The IKE SA is established.
     Up,

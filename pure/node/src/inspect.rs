@@ -83,6 +83,7 @@ impl View<'_> {
         let state = match (entry.up_since, entry.sa) {
             (Some(_), _) => PeerState::Up,
             (None, Some(_)) => PeerState::Connecting,
+            (None, None) if self.own.naming.is_searching(peer.id) => PeerState::Connecting,
             (None, None) => PeerState::Down,
         };
         let current = entry.sa.and_then(|sa| self.ike.sa(sa));

@@ -20,7 +20,7 @@ pub const SILENT: u32 = 3;
 pub enum PeerState {
     /// There is no IKE SA.
     Down,
-    /// An IKE SA is being established.
+    /// An IKE SA is being established, or the address of the peer is looked for.
     Connecting,
     /// The IKE SA is established.
     Up,

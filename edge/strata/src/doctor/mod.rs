@@ -101,7 +101,7 @@ fn name(peer: &Peer) -> Option<Finding> {
     const CHECK: &str = "name";
     let lookup = peer.lookup.as_ref()?;
     let seen = format!("{}: {lookup}", lookup.name);
-    let is_lost = lookup.failure.is_some() && peer.state == PeerState::Down;
+    let is_lost = lookup.failure.is_some() && peer.state != PeerState::Up;
     Some(match is_lost {
         false => Finding::good(CHECK, seen),
         true => Finding::fail(

@@ -351,7 +351,7 @@ fn without_a_name_server_the_last_good_address_is_used() -> Result<()> {
         !pair::peer(status)["lookup"]["failure"].is_null()
     })?;
     let status = mobile.strata("status")?;
-    ensure!(pair::is_down(&status), "{status}");
+    ensure!(!pair::is_up(&status), "{status}");
     let told = mobile.strata_text("explain office")?;
     ensure!(told.contains("name server 10.3.0.1"), "{told}");
     Ok(())

@@ -273,6 +273,11 @@ impl Naming {
         })
     }
 
+    /// Returns true while a peer is being looked for.
+    pub fn is_searching(&self, peer: PeerId) -> bool {
+        self.searches.get(&peer).is_some_and(Search::is_searching)
+    }
+
     /// Returns the addresses at which a peer may be.
     pub fn candidates(&self) -> impl Iterator<Item = IpAddr> {
         self.searches.values().flat_map(Search::candidates)

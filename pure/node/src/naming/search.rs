@@ -219,6 +219,10 @@ impl Search {
         }
     }
 
+    pub(super) const fn is_searching(&self) -> bool {
+        self.round.is_some()
+    }
+
     /// Returns true if the routes to the first addresses are not known.
     pub(super) fn waits_for_ways(&self) -> bool {
         self.round.as_ref().is_some_and(|round| round.waits)
