@@ -25,6 +25,7 @@ mod credential;
 #[allow(dead_code, unreachable_pub, reason = "shared with os")]
 mod cut;
 pub mod device;
+pub mod dns;
 pub mod headers;
 #[cfg(feature = "engines")]
 pub mod http_head;
@@ -67,6 +68,7 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const READERS: &[Target] = &[
     ("classify", classify::run),
     ("device", device::run),
+    ("dns", dns::run),
     ("headers", headers::run),
     ("ike_message", ike_message::run),
     ("ike_payload", ike_payload::run),

@@ -13,6 +13,7 @@
 //! [`described`] returns what the rows say of each key. The reference page and the examples in
 //! `examples/` repeat it.
 
+mod address;
 mod aead;
 mod audit;
 mod check;
@@ -59,6 +60,7 @@ mod value;
 mod warning;
 mod zone;
 
+pub use address::{Address, Host};
 pub use aead::Aead;
 pub use audit::Audit;
 pub use child::Child;

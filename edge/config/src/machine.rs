@@ -159,9 +159,16 @@ impl Config {
     }
 
     /// Returns true if the peer's packets arrive from an address that is routed into a tunnel.
-    /// Linux checks reverse paths for IPv4 only.
+    /// Linux checks reverse paths for IPv4 only. A name may have any address.
     pub fn covers_peer(&self, peer: &Peer) -> bool {
-        peer.address.is_some_and(|address| {
+        let Some(address) = &peer.address else {
+            return false;
+        };
+        if address.name().is_some() {
+            let mut remote = self.peers.iter().flat_map(Peer::all_remote);
+            return remote.any(is_half_of_ipv4);
+        }
+        address.ip().is_some_and(|address| {
             let holds = |selector: &TrafficSelector| selector.contains(address, 0, None);
             let mut remote = self.peers.iter().flat_map(Peer::all_remote);
             let bypasses = self.policies.iter();
@@ -179,6 +186,13 @@ impl Config {
             .filter(move |(is_ipv4, _)| networks.iter().any(|first| first.is_ipv4() == *is_ipv4));
         needed.map(|(_, setting)| setting)
     }
+}
+
+/// Returns true if a selector has every IPv4 address, or every second one.
+fn is_half_of_ipv4(selector: &TrafficSelector) -> bool {
+    let prefixes = selector.prefixes();
+    let mut of_ipv4 = prefixes.iter().filter(|(first, _)| first.is_ipv4());
+    of_ipv4.any(|(_, length)| *length <= 1)
 }
 
 /// Returns the first addresses of a peer's `local` prefixes that hold more than one host.

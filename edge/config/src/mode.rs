@@ -1,7 +1,7 @@
 //! `mode`: the part of a packet that a tunnel seals, and the settings that it requires.
 
 use crate::reader::Value;
-use crate::{Addressing, Peer};
+use crate::{Address, Addressing, Peer};
 use model::{Mode, TrafficSelector, one_pair};
 use std::net::IpAddr;
 
@@ -72,7 +72,15 @@ fn fault(peer: &Peer, terms: &Terms<'_>) -> Option<(String, String)> {
 
 /// Returns the fault of a tunnel in transport mode that does not end at the peer's own address.
 fn elsewhere(peer: &Peer, remote: &[TrafficSelector]) -> Option<(String, String)> {
-    let Some(address) = peer.address else {
+    let address = peer.address.as_ref();
+    if let Some(name) = address.and_then(Address::name) {
+        return Some((
+            "transport mode carries only packets to the peer's `address`, and that is a name"
+                .to_owned(),
+            format!("write the address of {name}, or `mode = \"tunnel\"`"),
+        ));
+    }
+    let Some(address) = address.and_then(Address::ip) else {
         return Some((
             "transport mode carries only packets to the peer's `address`, and there is none"
                 .to_owned(),

@@ -18,7 +18,7 @@ pub struct Party {
     /// The table's name, unique among all four kinds.
     pub name: String,
     /// `id`: the identity that the party must prove, compared octet by octet; of a peer also a
-    /// pattern of identities.
+    /// pattern of identities. Default for a VPN peer: `address`, if that is a name.
     pub identity: Identity,
     /// `psk`: name of a file in the configuration's folder, mode 0600, with the pre-shared key.
     /// Without one, both ends authenticate by certificate or raw public key.
@@ -123,6 +123,19 @@ impl Party {
         }
     }
 
+    /// Reads `id`, after the rows. Returns false without one, after a fault. `default` is the name at
+    /// which the party listens: whoever answers there has to prove it.
+    pub(crate) fn read_identity(&mut self, table: &mut Table<'_>, default: Option<&str>) -> bool {
+        const EXAMPLE: &str = "\"peer.example.net\"";
+        let identity = match (table.value("id"), default) {
+            (None, Some(name)) => name.parse().ok(),
+            _ => table.required("id", EXAMPLE, Value::identity),
+        };
+        let is_read = identity.is_some();
+        self.identity = identity.unwrap_or_else(|| Identity::Fqdn(String::new()));
+        is_read
+    }
+
     /// Returns true if an additional key exchange is proposed, required or not.
     pub(crate) fn wants_kem(&self) -> bool {
         self.kems.iter().any(Option::is_some)
@@ -157,6 +170,7 @@ impl Licensed {
             address: IpAddr::from([0; 4]),
         };
         let mut is_whole = table.read(PARTY, &mut licensed.party);
+        is_whole &= licensed.party.read_identity(&mut table, None);
         is_whole &= table.read(LICENSED, &mut licensed);
         table.finish();
         is_whole.then_some(licensed)
@@ -170,6 +184,7 @@ impl Neighbour {
             address: None,
         };
         let mut is_whole = table.read(PARTY, &mut neighbour.party);
+        is_whole &= neighbour.party.read_identity(&mut table, None);
         is_whole &= table.read(NEIGHBOUR, &mut neighbour);
         table.finish();
         is_whole.then_some(neighbour)
@@ -183,6 +198,7 @@ impl Gateway {
             address: None,
         };
         let mut is_whole = table.read(PARTY, &mut gateway.party);
+        is_whole &= gateway.party.read_identity(&mut table, None);
         is_whole &= table.read(GATEWAY, &mut gateway);
         table.finish();
         is_whole.then_some(gateway)

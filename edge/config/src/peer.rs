@@ -7,7 +7,7 @@ use crate::reader::{Table, Value};
 use crate::tfc::Tfc;
 use crate::users::USERS;
 use crate::zone::{Stance, ZonePolicy};
-use crate::{Party, Pool, Ppk, Terms};
+use crate::{Address, Party, Pool, Ppk, Terms};
 use model::{
     Dscp, Features, Mode, Selectors, Shared, Shares, Suite, TrafficSelector, Unique, ZoneSelector,
     ZoneSuite,
@@ -21,9 +21,9 @@ use std::time::Duration;
 pub struct Peer {
     /// The peer's identity and its IKE settings.
     pub party: Party,
-    /// `address`: the address at which the peer listens. If it is set, we initiate; otherwise we
-    /// wait for the peer.
-    pub address: Option<IpAddr>,
+    /// `address`: the address or name at which the peer listens, with or without a port. If it is
+    /// set, we initiate; otherwise we wait for the peer.
+    pub address: Option<Address>,
     /// `local`: our prefixes that the tunnel carries, each optionally limited to a protocol and
     /// ports: `10.1.0.2/32 tcp 443`. `["dynamic"]` requests an inner address from the peer; the
     /// selectors then cover all of `remote`'s address families.
@@ -271,6 +271,8 @@ impl Peer {
         let mut peer = Self::new(name);
         let mut is_whole = table.read(PARTY, &mut peer.party);
         is_whole &= table.read(PEER, &mut peer);
+        let name = peer.address.as_ref().and_then(Address::name);
+        is_whole &= peer.party.read_identity(&mut table, name);
         peer.zones = ZonePolicy::read(&mut table);
         peer.levels = LevelPolicy::read(&mut table, &peer.zones);
         let children = table.named("child", |name, table| Child::read(name, table, &peer));
@@ -301,7 +303,7 @@ impl Peer {
                 "add `address = \"192.0.2.1\"`, or list our prefixes in `local`",
             );
         }
-        if let (Some(value), Some(_)) = (table.value("pool"), self.address) {
+        if let (Some(value), Some(_)) = (table.value("pool"), &self.address) {
             value.fault::<()>(
                 "a peer with a `pool` has to initiate, but this one has an `address` to connect to",
                 "remove `address`, or `pool`",
@@ -351,7 +353,7 @@ impl Peer {
 /// Reads `address`. An end that knows the peer's address connects at once, unless `start` says
 /// otherwise.
 pub(crate) fn address(value: &Value<'_>, peer: &mut Peer) -> Option<()> {
-    peer.address = Some(value.address()?);
+    peer.address = Some(Address::read(value)?);
     peer.start = Start::Auto;
     Some(())
 }

@@ -94,6 +94,9 @@ pub struct Tunnel {
     /// `resolver`: the file with the list of name servers. Default none: the service that manages
     /// the list on this machine is asked to change it.
     pub resolver: Option<PathBuf>,
+    /// `resolve_via`: name servers that are asked for the names of peers, outside of all tunnels.
+    /// Default none: those of the network.
+    pub resolve_via: Vec<IpAddr>,
 }
 
 impl Tunnel {
@@ -110,6 +113,7 @@ impl Tunnel {
             addresses: Vec::new(),
             dns: Vec::new(),
             resolver: None,
+            resolve_via: Vec::new(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `strata explain`: the reason why a peer is up or down, and the configuration line to change.
 
-use crate::{PeerState, Trouble};
+use crate::{Lookup, PeerState, Trouble};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -11,6 +11,9 @@ pub struct Explain {
     pub peer: String,
     /// Current state of the peer.
     pub state: PeerState,
+    /// The name of the peer and its last lookup; `None` unless `address` is a name.
+    #[serde(default)]
+    pub lookup: Option<Lookup>,
     /// Causes on this host, which come before any at the peer.
     #[serde(default)]
     pub local: Vec<Trouble>,

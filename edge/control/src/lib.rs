@@ -20,6 +20,7 @@ mod explain;
 mod flows;
 mod leases;
 mod line;
+mod lookup;
 mod mobile_ip;
 mod paths;
 mod ping;
@@ -43,6 +44,7 @@ pub use explain::{Account, Explain, Fix, Outcome, RefusedGrant, Row, Verdict};
 pub use flows::{Flow, Flows, SnoopCounters};
 pub use leases::{Fill, Lease, Leases, Pool};
 pub use line::LONGEST_REQUEST;
+pub use lookup::Lookup;
 pub use mobile_ip::{
     MobileBinding, MobileHome, MobileIp, MobilePart, MobileRegistration, MobileVisitor,
 };

@@ -1,6 +1,6 @@
 //! `strata status`: peers, their SAs, and packet counters.
 
-use crate::{Carrier, MobileIp};
+use crate::{Carrier, Lookup, MobileIp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -88,7 +88,7 @@ impl Status {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {
     /// Name of the task, stable across versions: `dns`, `store`, `audit`, `keylog`, `addresses`,
-    /// `restore`, `routes`, `paths`, `send`, `agent`, `forwarding`, `reverse_path`, `removed` for
+    /// `names`, `resolvers`, `restore`, `routes`, `paths`, `send`, `agent`, `forwarding`, `reverse_path`, `removed` for
     /// state that is no longer restored, `filter` for packets in clear that are not dropped, or
     /// `wait` for an interface, address or route that the host does not have yet.
     pub task: String,
@@ -215,6 +215,9 @@ pub struct Peer {
     pub state: PeerState,
     /// Address and port of the peer, if known.
     pub remote: Option<SocketAddr>,
+    /// The name of the peer and its last lookup; `None` unless `address` is a name.
+    #[serde(default)]
+    pub lookup: Option<Lookup>,
     /// Encapsulation of packets to the peer.
     #[serde(default)]
     pub carrier: Carrier,
@@ -294,7 +297,7 @@ pub enum PeerKind {
 pub enum PeerState {
     /// No IKE SA exists and none is being established.
     Down,
-    /// An IKE SA is being established.
+    /// An IKE SA is being established, or the address of the peer is looked for.
     Connecting,
     /// The IKE SA is established.
     Up,

@@ -87,6 +87,8 @@ pub struct Guard {
     pub stream_port: Option<u16>,
     /// Remote ends of outgoing TCP streams with encapsulated packets.
     pub streams: Vec<SocketAddr>,
+    /// Name servers that we ask for the addresses of peers.
+    pub resolvers: Vec<IpAddr>,
     /// UDP ports on which messages of Mobile IP arrive; empty without a role in it.
     pub mobile: Vec<u16>,
 }
@@ -203,6 +205,9 @@ impl Guard {
         }
         for end in &self.streams {
             input(accept(answer_of(*end)));
+        }
+        for server in &self.resolvers {
+            input(accept(answer_about_names(*server)));
         }
         // By destination alone: any sender can have port 434.
         for port in &self.mobile {
@@ -617,6 +622,16 @@ fn answer_of(end: SocketAddr) -> Rule {
     let rule = rule.transport(0, &end.port().to_be_bytes());
     let flags = rule.load(Base::Transport, 13, 1, R0).masked(&[SYN | ACK]);
     flags.differs_from(&[SYN])
+}
+
+/// Matches answers of a name server.
+fn answer_about_names(server: IpAddr) -> Rule {
+    const DNS: u16 = 53;
+    let layout = Layout::new(Family::from_address(server));
+    let family = Rule::default().meta(Meta::Family, R0).is(&[layout.number]);
+    let rule = family.load(Base::Network, layout.source, layout.length, R0);
+    let rule = rule.is(&octets(server)).protocol(UDP);
+    rule.transport(0, &DNS.to_be_bytes())
 }
 
 fn icmp(protocol: u8, kinds: RangeInclusive<u8>) -> Rule {

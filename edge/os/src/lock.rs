@@ -15,9 +15,9 @@
 //! accept it on any interface (CVE-2019-14899). So is a packet that claims to come *from* a
 //! protected address. The longest prefix decides, as in a routing table.
 //!
-//! Three kinds pass even if everything is protected, because the outer network needs them:
-//! neighbour discovery, the renewal of our own address by DHCP, and, inbound, IKE, ESP and routers'
-//! reports about them.
+//! Four kinds pass even if everything is protected, because the outer network needs them: neighbour
+//! discovery, the renewal of our own address by DHCP, and, inbound, IKE, ESP and routers' reports
+//! about them, and the answers of the name servers that we ask where a peer is.
 
 use crate::nftables;
 use crate::routes::{MARK, Service};
@@ -52,6 +52,8 @@ pub struct Lock {
     pub stream_port: Option<u16>,
     /// Remote ends of outgoing TCP streams with encapsulated packets.
     pub streams: Vec<SocketAddr>,
+    /// Name servers that we ask for the addresses of peers.
+    pub resolvers: Vec<IpAddr>,
 }
 
 /// Packets that the lock has dropped since it was set.
@@ -105,6 +107,10 @@ impl Lock {
         for end in &self.streams {
             let (word, ip, port) = (word(Family::from_address(end.ip())), end.ip(), end.port());
             let _ = writeln!(rules, "{word} saddr {ip} tcp sport {port} accept");
+        }
+        for server in &self.resolvers {
+            let word = word(Family::from_address(*server));
+            let _ = writeln!(rules, "{word} saddr {server} udp sport 53 accept");
         }
         // IPv6 is reassembled only behind this hook, and only a first fragment has ports.
         rules.push_str(

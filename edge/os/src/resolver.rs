@@ -22,6 +22,9 @@ use std::path::{Path, PathBuf};
 /// Default path of the list.
 pub const FILE: &str = "/etc/resolv.conf";
 
+/// The machine's list of hosts.
+const HOSTS: &str = "/etc/hosts";
+
 /// The folder of systemd-resolved, which exists while it runs.
 const RESOLVED: &str = "/run/systemd/resolve";
 
@@ -37,6 +40,44 @@ pub fn servers() -> Vec<IpAddr> {
         .into_iter()
         .filter_map(|file| fs::read_to_string(file).ok());
     lists.flat_map(|list| listed(&list)).collect()
+}
+
+/// Returns the name servers of the network outside of all tunnels: those of `file`, or of the
+/// former file while ours is in its place, and those that systemd-resolved uses. A server of this
+/// machine itself comes last, as it may ask others through a tunnel.
+pub fn servers_outside(file: &Path) -> Vec<IpAddr> {
+    let file = match is_ours(file) {
+        true => aside(file),
+        false => file.to_owned(),
+    };
+    let files = [file, PathBuf::from(format!("{RESOLVED}/resolv.conf"))];
+    let lists = files.into_iter();
+    let lists = lists.filter_map(|file| fs::read_to_string(file).ok());
+    let mut servers = Vec::new();
+    for server in lists.flat_map(|list| listed(&list)) {
+        if !servers.contains(&server) {
+            servers.push(server);
+        }
+    }
+    servers.sort_by_key(IpAddr::is_loopback);
+    servers
+}
+
+/// Returns the addresses of a name in the machine's list of hosts (hosts(5)).
+pub fn addresses_in_hosts(name: &str) -> Vec<IpAddr> {
+    let list = fs::read_to_string(HOSTS).unwrap_or_default();
+    in_hosts(&list, name)
+}
+
+fn in_hosts(list: &str, name: &str) -> Vec<IpAddr> {
+    let lines = list.lines().filter_map(|line| line.split('#').next());
+    let of_line = |line: &str| {
+        let mut words = line.split_whitespace();
+        let address: IpAddr = words.next()?.parse().ok()?;
+        let is_it = words.any(|word| word.eq_ignore_ascii_case(name));
+        is_it.then_some(address)
+    };
+    lines.filter_map(of_line).collect()
 }
 
 fn listed(list: &str) -> Vec<IpAddr> {
@@ -244,6 +285,38 @@ mod tests {
         let list = format!("{FORMER}nameserver\tfd00::53\n# nameserver 192.0.2.1\nnameserver x\n");
         let expected: [IpAddr; 2] = ["192.0.2.53".parse().unwrap(), "fd00::53".parse().unwrap()];
         assert_eq!(listed(&list), expected);
+    }
+
+    #[test]
+    fn the_servers_of_the_network_are_those_of_the_former_file() {
+        let folder = Folder::new("outside");
+        fs::write(
+            folder.file(),
+            "nameserver 127.0.0.1\nnameserver 192.0.2.53\n",
+        )
+        .unwrap();
+        let outside = || {
+            let mut servers = servers_outside(&folder.file());
+            // systemd-resolved may run on the machine of the test.
+            servers.retain(|server| server.is_loopback() || server.to_string() == "192.0.2.53");
+            servers.dedup();
+            servers.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(outside(), ["192.0.2.53", "127.0.0.1"]);
+        folder.set();
+        assert_eq!(outside(), ["192.0.2.53", "127.0.0.1"]);
+    }
+
+    #[test]
+    fn addresses_are_read_from_a_list_of_hosts() {
+        let list = "192.0.2.1 gw.example.net gw # comment\n# 192.0.2.2 gw\n2001:db8::1\tGW\nx gw\n";
+        let read = |name| {
+            let found = in_hosts(list, name).into_iter();
+            found.map(|address| address.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(read("gw"), ["192.0.2.1", "2001:db8::1"]);
+        assert_eq!(read("gw.example.net"), ["192.0.2.1"]);
+        assert_eq!(read("comment").len(), 0);
     }
 
     #[test]

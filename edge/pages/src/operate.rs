@@ -4,7 +4,7 @@
 use crate::{list, read, repository};
 
 /// Words, and the page that their first row in the table leads to. The page has the words too.
-const WORDS: [(&str, &str); 48] = [
+const WORDS: [(&str, &str); 50] = [
     ("audit log", "audit"),
     ("backup", "upgrade"),
     ("measure", "measure"),
@@ -14,6 +14,7 @@ const WORDS: [(&str, &str); 48] = [
     ("why a tunnel is down", "no-traffic"),
     ("DNS", "pools-and-dns"),
     ("Docker", "containers"),
+    ("dynamic DNS", "names"),
     ("firewall ports", "networkmanager-networkd"),
     ("fragment", "mtu"),
     ("forwarding", "settings"),
@@ -21,6 +22,7 @@ const WORDS: [(&str, &str); 48] = [
     ("kill switch", "leak-protection"),
     ("lease", "pools-and-dns"),
     ("Libreswan", "moving-in"),
+    ("looked up", "names"),
     ("long delay", "satellite-link"),
     ("lost laptop", "certificates"),
     ("many users", "road-warriors"),

@@ -91,13 +91,15 @@ pub enum Content {
     Leases,
     /// Sessions that peers may resume.
     Sessions,
+    /// Addresses of peers whose address is a name.
+    Addresses,
 }
 
 impl Content {
     /// Returns the table of the configuration that names the file.
     const fn table(self) -> &'static str {
         match self {
-            Self::Leases => "store",
+            Self::Leases | Self::Addresses => "store",
             Self::Sessions => "sessions",
         }
     }
@@ -106,6 +108,7 @@ impl Content {
         match self {
             Self::Leases => "leases",
             Self::Sessions => "sessions",
+            Self::Addresses => "addresses",
         }
     }
 }

@@ -1,15 +1,18 @@
-//! Persistent state of a daemon: the addresses that its pools have leased, and, in another file,
-//! the sessions that peers may resume ([`Sessions`]).
+//! Persistent state of a daemon: the addresses that its pools have leased, and, in files of their
+//! own, the sessions that peers may resume ([`Sessions`]) and the addresses at which peers with a
+//! name were last up ([`Addresses`]).
 //!
 //! One file holds a redb database. A transaction takes effect as a whole or not at all, even if the
 //! process or the machine crashes. The file contains the version of its format, so an older daemon
 //! does not misread the file of a newer one. Only the file's owner may read it.
 
+mod addresses;
 mod error;
 mod record;
 mod sessions;
 mod ticket_keys;
 
+pub use addresses::Addresses;
 pub use error::{Content, Error};
 pub use sessions::{Listed, Opened, Reader, Sessions};
 

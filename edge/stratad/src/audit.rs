@@ -210,6 +210,10 @@ pub fn record(event: &Event, names: &PeerNames, today: UnixTime, now: Instant) -
         | Event::NotResumed { .. }
         | Event::FellBack { .. }
         | Event::SealedFor { .. }
+        | Event::NameWanted { .. }
+        | Event::NameFound { .. }
+        | Event::NameNotFound { .. }
+        | Event::NameProved { .. }
         | Event::Unanswered { .. }
         | Event::Displaced { .. }
         | Event::PeerDown { .. }

@@ -4,7 +4,7 @@
 //! applies rules as soon as an interface with their name exists, and tunnels are set up once there
 //! is a route. This module only reports them, after each of the kernel's notifications.
 
-use config::{Config, Start};
+use config::{Address, Config, Start};
 use control::Trouble;
 use os::routes::MARK;
 use os::{Error, Netlink};
@@ -96,7 +96,7 @@ fn missing(config: &Config, netlink: &Netlink) -> Result<Vec<Missing>, Error> {
 fn destinations(config: &Config) -> BTreeMap<IpAddr, &str> {
     let mut destinations = BTreeMap::new();
     for peer in config.peers.iter().filter(|peer| peer.start == Start::Auto) {
-        if let Some(address) = peer.address {
+        if let Some(address) = peer.address.as_ref().and_then(Address::ip) {
             destinations.entry(address).or_insert(&*peer.party.name);
         }
     }

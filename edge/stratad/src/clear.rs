@@ -3,6 +3,7 @@
 
 use crate::assigned::AssignedAddresses;
 use crate::faults::{self, Faults, Step};
+use crate::naming::Outer;
 use crate::plan;
 use config::{Config, Peer};
 use model::{Deadline, Instant, TrafficSelector};
@@ -68,19 +69,21 @@ impl Clear {
     /// the start: the status reports the fault, and every look tries again. `mobile` are the UDP
     /// ports of this host's role in Mobile IP, which ends with the process.
     pub fn start(&mut self, config: &Config, mobile: Vec<u16>, faults: &mut Option<Faults>) {
-        self.guard = plan::guard(config, &AssignedAddresses::default(), &mobile);
+        let inside = AssignedAddresses::default();
+        self.guard = plan::guard(config, &inside, &Outer::default(), &mobile);
         self.mobile = mobile;
         self.install(Guard::start, faults);
     }
 
-    /// Sets the filter up for another configuration, or for other inner addresses.
+    /// Sets the filter up for another configuration, or for other inner addresses or hosts outside.
     pub fn set(
         &mut self,
         config: &Config,
         inside: &AssignedAddresses,
+        outer: &Outer,
         faults: &mut Option<Faults>,
     ) {
-        let guard = plan::guard(config, inside, &self.mobile);
+        let guard = plan::guard(config, inside, outer, &self.mobile);
         let stays = guard == self.guard && self.fault.is_none();
         if stays && matches!(self.is_missing(), Ok(false)) {
             return;

@@ -19,6 +19,7 @@ use crate::keylog::Keys;
 use crate::leases::Leases;
 use crate::log::Log;
 use crate::metrics::Scrapes;
+use crate::naming::Names;
 use crate::restorer::Restorer;
 use crate::service_manager::{ServiceManager, Tunnels};
 use crate::sessions::Sessions;
@@ -45,7 +46,8 @@ use std::sync::Arc;
 use store::Store;
 
 /// Poller tokens. Sockets of port 500 count from `IKE`, those of port 4500 from `NATT`, TCP
-/// listeners from `LISTEN`, those of Mobile IPv4 from `MOBILE`, and TCP streams from `STREAM`.
+/// listeners from `LISTEN`, those of Mobile IPv4 from `MOBILE`, questions to name servers from
+/// `NAMES`, and TCP streams from `STREAM`.
 mod token {
     pub const SIGNALS: u64 = 0;
     pub const API: u64 = 1;
@@ -63,6 +65,7 @@ mod token {
     pub const ESP: u64 = 1 << 18;
     pub const LISTEN: u64 = 1 << 19;
     pub const MOBILE: u64 = 1 << 20;
+    pub const NAMES: u64 = 1 << 24;
     pub const STREAM: u64 = 1 << 32;
 }
 
@@ -88,6 +91,7 @@ pub struct Daemon {
     /// The store of leases, if there are pools.
     store: Option<Store>,
     leases: Leases,
+    names: Names,
     /// The sessions that peers may resume.
     sessions: Sessions,
     /// Counts the starts, if peers are given tokens.
@@ -156,6 +160,7 @@ impl Daemon {
             troubles: Troubles::default(),
             store,
             leases: Leases::default(),
+            names: Names::new(token::NAMES),
             sessions,
             _start: start,
             poller: Poller::new()?,
@@ -172,6 +177,7 @@ impl Daemon {
         daemon.trace.dropped.set_names(daemon.node.names());
         daemon.api.set_routes(&daemon.config, daemon.host.inside());
         daemon.unproved.reconfigure(&daemon.config);
+        daemon.names.restore(&daemon.config, &mut daemon.node);
         daemon.open_audit(daemon.config.audit.clone(), now);
         daemon.watch().context("preparing to wait for events")?;
         daemon.look(now);
@@ -366,6 +372,7 @@ impl Daemon {
         self.troubles.forget(Task::Restore);
         self.api.reconfigure(&new);
         self.unproved.reconfigure(&new);
+        self.names.restore(&new, &mut self.node);
         self.streams.reconfigure(&new);
         self.api.set_routes(&new, self.host.inside());
         self.log.set(new.log);

@@ -13,6 +13,7 @@ use crate::awaited::Awaited;
 use crate::clear::{self, Clear};
 use crate::faults::{self, Faults, Step};
 use crate::mobile::Mobile;
+use crate::naming::Outer;
 use crate::plan;
 use crate::sockets::Sockets;
 use config::{Config, Offload};
@@ -46,6 +47,8 @@ pub struct Host {
     locked: Option<String>,
     /// The filter that drops unencrypted packets whose addresses belong inside a tunnel.
     pub clear: Clear,
+    /// Hosts outside whose answers pass the lock and the filter.
+    outer: Outer,
     /// Parts of the system that the configuration needs and that are not there yet.
     pub awaited: Awaited,
     netlink: Netlink,
@@ -81,7 +84,8 @@ pub fn claim(config: &Config) -> Result<Claim, Error> {
 /// this at every boot, so a configuration that blocks nothing is no failure.
 pub fn lock(config: &Config) -> anyhow::Result<()> {
     let _claim = claim_between_daemons("--lock")?;
-    let Some(lock) = plan::lock(config, &AssignedAddresses::default()) else {
+    let nothing = AssignedAddresses::default();
+    let Some(lock) = plan::lock(config, &nothing, &Outer::default()) else {
         eprintln!("nothing to block: no peer has `leak = \"never\"`");
         return Ok(());
     };
@@ -136,7 +140,8 @@ fn reports() -> Vec<Reports> {
 impl Host {
     /// Sets everything up. The error describes the obstacle and its remedy.
     pub fn open(config: &Config, faults: &mut Option<Faults>) -> Result<Self, Error> {
-        let lock = plan::lock(config, &AssignedAddresses::default());
+        let outer = Outer::default();
+        let lock = plan::lock(config, &AssignedAddresses::default(), &outer);
         let locked = set(lock.as_ref())?;
         if lock.is_some() {
             crash::point("lock-set");
@@ -161,6 +166,7 @@ impl Host {
             mobile,
             locked,
             clear: Clear::default(),
+            outer,
             awaited: Awaited::default(),
             netlink: Netlink::open()?,
         };
@@ -197,7 +203,7 @@ impl Host {
             true => Routes::remove_leftovers()?,
             false => self.tunnel = Some(Tunnel::open(config)?),
         }
-        match plan::lock(config, &AssignedAddresses::default()) {
+        match plan::lock(config, &AssignedAddresses::default(), &self.outer) {
             Some(_) => Ok(()),
             None => lock::remove(),
         }
@@ -214,11 +220,12 @@ impl Host {
         let lock = plan::lock(
             config,
             self.inside().unwrap_or(&AssignedAddresses::default()),
+            &self.outer,
         );
         self.locked = set(lock.as_ref())?;
         self.divert.as_ref().map_or(Ok(()), Divert::restore)?;
         let inside = self.inside().cloned().unwrap_or_default();
-        self.clear.set(config, &inside, faults);
+        self.clear.set(config, &inside, &self.outer, faults);
         match (&mut self.tunnel, config.peers.is_empty()) {
             (Some(tunnel), false) => {
                 tunnel.equip(config)?;
@@ -250,18 +257,47 @@ impl Host {
         if tunnel.inside == inside {
             return Ok(());
         }
-        let lock = plan::lock(config, &inside);
+        let lock = plan::lock(config, &inside, &self.outer);
         if lock.is_some() {
             faults::step(faults, Step::Lock)?;
         }
         self.locked = set(lock.as_ref())?;
-        self.clear.set(config, &inside, faults);
+        self.clear.set(config, &inside, &self.outer, faults);
         let taken = tunnel.assign(config, inside, faults);
         if taken.is_err() {
-            self.clear.set(config, &tunnel.inside, faults);
-            self.locked = set(plan::lock(config, &tunnel.inside).as_ref())?;
+            self.clear.set(config, &tunnel.inside, &self.outer, faults);
+            let before = plan::lock(config, &tunnel.inside, &self.outer);
+            self.locked = set(before.as_ref())?;
         }
         taken
+    }
+
+    /// Lets answers of these hosts pass the lock and the filter, and no others.
+    pub fn open_to(
+        &mut self,
+        config: &Config,
+        outer: Outer,
+        faults: &mut Option<Faults>,
+    ) -> Result<(), Error> {
+        if self.outer == outer {
+            return Ok(());
+        }
+        self.outer = outer;
+        let inside = self.inside().cloned().unwrap_or_default();
+        self.clear.set(config, &inside, &self.outer, faults);
+        let lock = plan::lock(config, &inside, &self.outer);
+        self.locked = set(lock.as_ref())?;
+        Ok(())
+    }
+
+    /// Returns the name servers behind tunnels that programs use, or would use.
+    pub fn servers_inside(&self) -> &[IpAddr] {
+        self.tunnel.as_ref().map_or(&[], |tunnel| &tunnel.servers)
+    }
+
+    /// Returns the hosts outside whose answers pass.
+    pub const fn outer(&self) -> &Outer {
+        &self.outer
     }
 
     /// Handles a change of interfaces, addresses or routes.
@@ -295,7 +331,8 @@ impl Host {
             self.clear.restore(faults);
         }
         let nothing = AssignedAddresses::default();
-        let lock = plan::lock(config, self.inside().unwrap_or(&nothing));
+        let inside = self.inside().unwrap_or(&nothing);
+        let lock = plan::lock(config, inside, &self.outer);
         let locked = set(lock.as_ref()).map(|locked| self.locked = locked);
         let tunnel = self.tunnel.as_ref();
         let routes = tunnel.map_or(Ok(()), |tunnel| tunnel.restore(config));
@@ -428,7 +465,8 @@ impl Tunnel {
     fn install_routes(&mut self, config: &Config) -> Result<(), Error> {
         let own = self.netlink.source_addresses(self.tun.name())?;
         let mut plan = plan::plan(config, &self.inside, &own);
-        let addresses = config.peers.iter().filter_map(|peer| peer.address);
+        let addresses = config.peers.iter();
+        let addresses = addresses.filter_map(|peer| peer.address.as_ref()?.ip());
         self.routes.check_peers(&plan, addresses)?;
         // An address may be gone again, or belong to another routing domain (VRF).
         if let Err(error) = self.routes.set(&plan) {

@@ -64,6 +64,27 @@ impl Journal {
             Event::FellBack { to, .. } => {
                 tracing::info!("peer {peer}: no answer by UDP, trying TCP to {to}");
             }
+            Event::NameFound {
+                name,
+                addresses,
+                by,
+                ..
+            } => {
+                let addresses = list(addresses.iter().map(ToString::to_string));
+                match by {
+                    Some(by) => tracing::info!("peer {peer}: {name} is {addresses}, says {by}"),
+                    None => tracing::info!("peer {peer}: {name} is {addresses}, says /etc/hosts"),
+                }
+            }
+            Event::NameNotFound {
+                name, why, instead, ..
+            } => {
+                let then = match instead {
+                    Some(instead) => format!("trying {instead}, where it was last"),
+                    None => format!("trying again; see `strata explain {peer}`"),
+                };
+                tracing::warn!("peer {peer}: cannot find {name}: {why}; {then}");
+            }
             Event::Reauthenticated { .. } => {
                 tracing::info!("peer {peer}: re-authenticated");
             }
@@ -288,6 +309,8 @@ impl Journal {
             Event::PairLearnt { .. }
             | Event::PairForgotten { .. }
             | Event::WaysWanted { .. }
+            | Event::NameWanted { .. }
+            | Event::NameProved { .. }
             | Event::Giving { .. }
             | Event::KeyLog(_) => {}
         }
@@ -364,6 +387,8 @@ fn peer_of(event: &Event) -> Option<PeerId> {
         | Event::Cloned { peer }
         | Event::HandedOver { peer, .. }
         | Event::SealedFor { peer, .. }
+        | Event::NameFound { peer, .. }
+        | Event::NameNotFound { peer, .. }
         | Event::Unanswered { peer, .. }
         | Event::Displaced { peer, .. }
         | Event::PeerDown { peer, .. }

@@ -23,6 +23,7 @@ mod log;
 mod memory;
 mod metrics;
 mod mobile;
+mod naming;
 mod needs;
 mod ping;
 mod plan;

@@ -1,6 +1,7 @@
 //! The traffic that the configuration protects: the routes into the tunnel, and the lock.
 
 use crate::assigned::AssignedAddresses;
+use crate::naming::Outer;
 use config::{Addressing, Config, Leak, Peer, Tcp};
 use model::{Encapsulation, Mode, TrafficSelector};
 use os::clear::{Flow, Guard, Target};
@@ -91,7 +92,8 @@ fn tunnels<'c>(
 }
 
 /// Returns the lock; `None` if the prefixes of all peers may be reachable while no daemon runs.
-pub fn lock(config: &Config, inside: &AssignedAddresses) -> Option<Lock> {
+/// `outer` are hosts whose answers pass.
+pub fn lock(config: &Config, inside: &AssignedAddresses, outer: &Outer) -> Option<Lock> {
     let RoutePlan {
         bypassed,
         services,
@@ -112,13 +114,19 @@ pub fn lock(config: &Config, inside: &AssignedAddresses) -> Option<Lock> {
         ports: vec![config.listen.ike, config.listen.nat],
         esp: config.listen.encapsulation == Encapsulation::ForNat,
         stream_port: config.listen.tcp,
-        streams: streams(config),
+        streams: streams(config, outer),
+        resolvers: outer.servers.clone(),
     })
 }
 
 /// Returns the traffic that is accepted only out of tunnels; `None` without peers. Messages of
-/// Mobile IP arrive on the UDP ports `mobile`.
-pub fn guard(config: &Config, inside: &AssignedAddresses, mobile: &[u16]) -> Option<Guard> {
+/// Mobile IP arrive on the UDP ports `mobile`, and answers of the hosts `outer`.
+pub fn guard(
+    config: &Config,
+    inside: &AssignedAddresses,
+    outer: &Outer,
+    mobile: &[u16],
+) -> Option<Guard> {
     let RoutePlan {
         bypassed, services, ..
     } = plan(config, inside, &[]);
@@ -133,7 +141,8 @@ pub fn guard(config: &Config, inside: &AssignedAddresses, mobile: &[u16]) -> Opt
         services,
         ports: vec![config.listen.nat, config.listen.ike],
         stream_port: config.listen.tcp,
-        streams: streams(config),
+        streams: streams(config, outer),
+        resolvers: outer.servers.clone(),
         mobile: mobile.to_vec(),
     })
 }
@@ -190,10 +199,13 @@ fn flow(local: &TrafficSelector, remote: &TrafficSelector) -> Vec<Flow> {
 }
 
 /// Returns the destinations of the TCP streams that we open.
-fn streams(config: &Config) -> Vec<SocketAddr> {
+fn streams(config: &Config, outer: &Outer) -> Vec<SocketAddr> {
     let begun = config.peers.iter().filter(|peer| peer.tcp != Tcp::Off);
-    let ends = begun.flat_map(|peer| Some(SocketAddr::new(peer.address?, peer.tcp_port)));
-    ends.collect()
+    let ends = begun.filter_map(|peer| {
+        let address = peer.address.as_ref()?.ip()?;
+        Some(SocketAddr::new(address, peer.tcp_port))
+    });
+    ends.chain(outer.streams.iter().copied()).collect()
 }
 
 /// Returns the prefixes of peers whose `leak` is `never`.

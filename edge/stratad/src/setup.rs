@@ -1,7 +1,7 @@
 //! Conversion of the configuration to that of a [`node::Node`].
 
 use crate::mobile;
-use config::{Action, Addressing, Child, Config, Handover, Party, Peer, Stance, Start};
+use config::{Action, Address, Addressing, Child, Config, Handover, Party, Peer, Stance, Start};
 use crypto::{Secret, TrustStore};
 use model::{Features, LevelChoice, Shared, Shares};
 use resumption::Strategy;
@@ -180,7 +180,10 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
         zones: zones.into(),
         mode: from.mode,
     };
-    let mut peer = peer(&from.party, from.address, role);
+    let address = from.address.as_ref();
+    let mut peer = peer(&from.party, address.and_then(Address::ip), role);
+    peer.host = address.and_then(Address::name).map(Into::into);
+    peer.port = address.and_then(|address| address.port);
     peer.dscp = from.dscp;
     peer.sizes = from.tfc.sizes(config.tunnel.mtu);
     peer.cover = from.cover.map(interval);
@@ -337,6 +340,7 @@ fn snoop_config(snoop: &config::Snoop) -> node::SnoopConfig {
 mod tests {
     use crate::assigned::AssignedAddresses;
     use crate::config_view::ConfigView;
+    use crate::naming::Outer;
     use crate::sample::Folder;
     use crate::{memory, plan, setup};
     use model::Instant;
@@ -373,7 +377,8 @@ mod tests {
             let config = Arc::new(folder.load(&text));
             let view = ConfigView::new(&config, Instant::ZERO);
             let plan = plan::plan(&config, &AssignedAddresses::default(), &[]);
-            let guard = plan::guard(&config, &AssignedAddresses::default(), &[]);
+            let outer = Outer::default();
+            let guard = plan::guard(&config, &AssignedAddresses::default(), &outer, &[]);
             let node = Node::new(setup::node(&config), [1; 32], Instant::ZERO);
             let taken = memory::in_use() - before;
             drop((config, view, plan, guard, node));

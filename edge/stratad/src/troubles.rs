@@ -29,6 +29,10 @@ pub enum Task {
     Routes,
     /// Looking up the paths on which tunnels can move.
     Paths,
+    /// Keeping the addresses of peers whose address is a name.
+    Names,
+    /// Letting answers of name servers pass.
+    Resolvers,
 }
 
 impl Task {
@@ -44,6 +48,8 @@ impl Task {
             Self::Restore => "restore",
             Self::Routes => "routes",
             Self::Paths => "paths",
+            Self::Names => "names",
+            Self::Resolvers => "resolvers",
         }
     }
 
@@ -61,6 +67,12 @@ impl Task {
             Self::Restore => "cannot restore routes or rules that another program removed",
             Self::Routes => "cannot update the routes into tunnels",
             Self::Paths => "cannot look up paths, so tunnels do not move",
+            Self::Names => {
+                "cannot store the address of a peer, so it is not found without name servers"
+            }
+            Self::Resolvers => {
+                "cannot let answers of name servers pass, so names of peers are not found"
+            }
         }
     }
 
@@ -78,7 +90,10 @@ impl Task {
             Self::Audit => "make room for `file` in [audit], then `strata reload`",
             Self::Keys => "make room in that folder, or run `strata keylog off`",
             Self::Addresses => "remove the addresses with `ip address del`, or restart stratad",
-            Self::Restore | Self::Routes => "correct the cause, then `strata reload`",
+            Self::Names => "make room for `file` in [store], in a folder that stratad may write to",
+            Self::Restore | Self::Routes | Self::Resolvers => {
+                "correct the cause, then `strata reload`"
+            }
             Self::Paths => "restart stratad if this lasts",
         }
     }

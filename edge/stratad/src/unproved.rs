@@ -93,7 +93,8 @@ impl Default for Unproved {
 
 /// Returns the configured addresses of peers.
 pub fn addresses(config: &Config) -> BTreeSet<IpAddr> {
-    let addresses = config.peers.iter().filter_map(|peer| peer.address);
+    let addresses = config.peers.iter();
+    let addresses = addresses.filter_map(|peer| peer.address.as_ref()?.ip());
     addresses.collect()
 }
 

@@ -9,11 +9,12 @@ pub use zones::{flows, zones};
 
 use crate::clear::Dropped;
 use crate::config_view::ConfigView;
-use crate::explain::told;
+use crate::explain::{told, told_not_found};
 use crate::journal;
 use crate::sink::IoCounters;
 use control::{
-    Candidate, Carrier, Child, ChildKind, ChildMode, Congestion, Fill, Lease, Leases, MtuOrigin,
+    Candidate, Carrier, Child, ChildKind, ChildMode, Congestion, Fill, Lease, Leases, Lookup,
+    MtuOrigin,
     Paths, Peer, PeerState, Refusal, Selection, Standing, Status, Traffic, TunnelPaths, Users, Who,
     Window,
 };
@@ -154,6 +155,7 @@ fn peer(view: &ConfigView, status: &PeerStatus, now: Instant) -> Peer {
         identity: status.identity.to_string(),
         state: state(status),
         remote: status.remote,
+        lookup: lookup(status, now),
         carrier: carrier(status.carrier),
         since_seconds: status.since.map(|since| now.since(since).as_secs()),
         heard_seconds: status.heard.map(|heard| now.since(heard).as_secs()),
@@ -170,6 +172,25 @@ fn peer(view: &ConfigView, status: &PeerStatus, now: Instant) -> Peer {
         children: children(status, now),
         missing: status.missing.clone(),
     }
+}
+
+/// Returns what is known of the name of a peer, if its address is one.
+pub fn lookup(status: &PeerStatus, now: Instant) -> Option<Lookup> {
+    let naming = status.naming.as_ref()?;
+    let last = naming.last.as_ref();
+    let outcome = last.map(|(_, outcome)| outcome);
+    let found = outcome.and_then(|outcome| outcome.as_ref().ok());
+    let failure = outcome.and_then(|outcome| outcome.as_ref().err());
+    Some(Lookup {
+        name: naming.name.clone(),
+        asking: naming.asking,
+        seconds_ago: last.map(|(at, _)| now.since(*at).as_secs()),
+        server: found.and_then(|found| found.by),
+        addresses: found.map_or_else(Vec::new, |found| found.addresses.clone()),
+        failure: failure.map(told_not_found),
+        tried: naming.tried.iter().map(|tried| tried.address).collect(),
+        last_up: naming.good,
+    })
 }
 
 const fn window(windows: node::Windows) -> Window {

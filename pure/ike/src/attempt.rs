@@ -263,8 +263,13 @@ impl Attempts {
         }
     }
 
-    /// Records what the other end of an attempt sent.
+    /// Records what the other end of an attempt sent. Of attempts at several addresses, the record
+    /// is about the one that was answered last.
     pub(crate) fn learn(&mut self, core: &Core, learn: impl FnOnce(&mut Offer)) {
+        let record = core.peer.and_then(|peer| self.of.get_mut(&peer));
+        if let Some(record) = record.filter(|record| core.raced && record.end.is_none()) {
+            record.sa = core.id;
+        }
         if let Some(attempt) = self.current(core) {
             attempt.path = core.path;
             learn(&mut attempt.theirs);

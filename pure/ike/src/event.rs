@@ -35,6 +35,13 @@ pub enum Event {
         /// The peer.
         peer: PeerId,
     },
+    /// Of several attempts at addresses of a peer, one is answered. The others have ended.
+    Answered {
+        /// The attempt that continues.
+        sa: IkeSaId,
+        /// The peer.
+        peer: PeerId,
+    },
     /// Re-authentication succeeded: a new IKE SA replaces one that is up. The old one goes down
     /// once it has no outstanding exchanges.
     IkeReplaced {

@@ -1,5 +1,6 @@
 //! Causes of failures and refusals, as facts.
 
+use crate::naming::NotFound;
 use ike::{DownReason, GrantRefusal, KeyRefusal, Refusal};
 use model::Identity;
 use wire::ike::RefusalCode;
@@ -38,6 +39,14 @@ pub enum Cause {
         node: Identity,
         /// Maximum number of nodes that share the keys.
         most: usize,
+    },
+    /// The name of the peer has no address.
+    #[error("cannot find {name}: {why}")]
+    Name {
+        /// The name.
+        name: String,
+        /// The reason.
+        why: NotFound,
     },
     /// Another cause, which needs no advice.
     #[error("{0}")]

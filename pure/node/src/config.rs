@@ -2,7 +2,9 @@
 
 use crypto::TrustStore;
 use esp::{Protected, Spd};
-use model::{Dscp, Encapsulation, Identity, LevelChoice, PeerId, PeerNames, Sizes};
+use model::{
+    Dscp, Encapsulation, Identity, LevelChoice, PeerId, PeerNames, Sizes, TrafficSelector,
+};
 use std::collections::BTreeMap;
 use std::mem::take;
 use std::time::Duration;
@@ -33,9 +35,9 @@ pub struct Config {
     pub start: Vec<String>,
     /// Policy for UDP encapsulation of ESP on paths without a NAT.
     pub encapsulation: Encapsulation,
-    /// Our UDP port for IKE only; the peer's is always 500.
+    /// Our UDP port for IKE only; the peer's is 500.
     pub ike_port: u16,
-    /// Our UDP port for IKE and ESP; the peer's is always 4500.
+    /// Our UDP port for IKE and ESP; the peer's is 4500 unless its [`Peer::port`] is set.
     pub natt_port: u16,
     /// Additional addresses at which mobile peers can reach us.
     pub addresses: Vec<std::net::IpAddr>,
@@ -79,6 +81,11 @@ pub struct Peer {
     pub name: String,
     /// The part for IKE. The node sets its identifier.
     pub ike: ike::Peer,
+    /// Name to look up for the address at which the peer listens; `None` if that is known, or if
+    /// the peer initiates.
+    pub host: Option<Box<str>>,
+    /// UDP port at which the peer listens for IKE and ESP; `None` for the usual ones.
+    pub port: Option<u16>,
     /// DSCP of the outer header.
     pub dscp: Dscp,
     /// Lengths to which datagrams are padded; `None` for no padding.
@@ -97,6 +104,8 @@ impl Peer {
         Self {
             name: name.to_owned(),
             ike: ike::Peer::new(PeerId::NONE, identity, role),
+            host: None,
+            port: None,
             dscp: Dscp::default(),
             sizes: None,
             cover: None,
@@ -114,6 +123,8 @@ pub(crate) struct Settings {
     /// Settings of packets, of the peers that do not use the default.
     pub packets: BTreeMap<PeerId, esp::PeerSettings>,
     pub cover: BTreeMap<PeerId, Duration>,
+    pub hosts: BTreeMap<PeerId, Box<str>>,
+    pub ports: BTreeMap<PeerId, u16>,
     pub places: BTreeMap<PeerId, crate::Places>,
 }
 
@@ -229,9 +240,18 @@ impl Settings {
             packets,
             cover: peer.cover,
             places: peer.places.take(),
+            host: peer.host.take(),
+            port: peer.port,
         };
         self.put(id, settings);
     }
+}
+
+/// Returns the prefixes that are reached outside of all tunnels.
+pub(crate) fn bypassed(policies: &[Policy]) -> Vec<TrafficSelector> {
+    let bypasses = policies.iter();
+    let bypasses = bypasses.filter(|policy| policy.action == Action::Bypass);
+    bypasses.map(|policy| policy.remote.clone()).collect()
 }
 
 /// The settings of one peer that IKE does not need.
@@ -240,6 +260,8 @@ pub(crate) struct PeerSettings {
     pub packets: esp::PeerSettings,
     pub cover: Option<Duration>,
     pub places: Option<crate::Places>,
+    pub host: Option<Host>,
+    pub port: Option<u16>,
 }
 
 /// Builds the policy database from the host's policies and the selectors of its peers.

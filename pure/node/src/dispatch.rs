@@ -2,7 +2,7 @@
 //! engines. This is the only place that polls engines for events, and the only one that carries out
 //! effects. What concerns several owners is put together here, step by step.
 
-use crate::config::{Config, Role, spd};
+use crate::config::{Config, Role, bypassed, spd};
 use crate::effects::{Effect, IkeCommand, Turn};
 use crate::licensing::distribution::report_not_licensed;
 use crate::licensing::{Licensed, licensed};
@@ -97,6 +97,7 @@ impl Node {
             Effect::Refused(peer, why) => self.refused(peer, why, now),
             Effect::Prefer(child) => self.prefer(child),
             Effect::Check(peer) => self.own.licensing.placement().stir(peer),
+            Effect::NotStarted(peer, why) => self.own.tunnels.not_started(peer, why, now),
         }
     }
 
@@ -151,8 +152,10 @@ impl Node {
                     turn.add(Event::Resumed { peer });
                 }
                 let is_new = own.tunnels.ike_up(sa, peer, turn);
+                own.naming.up(peer, sa, turn);
                 own.licensing.ike_up(sa, peer, is_new, &own.tunnels, turn);
             }),
+            ike::Event::Answered { sa, peer } => self.own.tunnels.answered(peer, sa),
             ike::Event::IkeReplaced {
                 old,
                 sa,
@@ -177,15 +180,15 @@ impl Node {
                 }
             }),
             ike::Event::Redirected { old, sa, peer, to } => {
-                self.own.tunnels.begun_instead(old, sa, peer, now);
+                self.begun_instead(old, sa, peer, now);
                 self.events.push_back(Event::Redirected { peer, to });
             }
             ike::Event::FellBack { old, sa, peer, to } => {
-                self.own.tunnels.begun_instead(old, sa, peer, now);
+                self.begun_instead(old, sa, peer, now);
                 self.events.push_back(Event::FellBack { peer, to });
             }
             ike::Event::NotResumed { old, sa, peer } => {
-                self.own.tunnels.begun_instead(old, sa, peer, now);
+                self.begun_instead(old, sa, peer, now);
                 self.events.push_back(Event::NotResumed { peer });
             }
             ike::Event::IkeDown { sa, peer, why } => self.ike_down(sa, peer, &why, now),
@@ -279,6 +282,12 @@ impl Node {
         }
     }
 
+    /// Records that an initiation continues on another IKE SA.
+    fn begun_instead(&mut self, old: IkeSaId, sa: IkeSaId, peer: PeerId, now: Instant) {
+        self.own.tunnels.begun_instead(old, sa, peer, now);
+        self.own.naming.replaced(peer, old, sa);
+    }
+
     fn handle_report(&mut self, report: Report, now: Instant) {
         let peer_of = |id| {
             let child = self.own.tunnels.children().get(id)?;
@@ -351,6 +360,8 @@ impl Node {
             let distribution = own.licensing.distribution();
             distribution.node_lost(sa, why, turn);
             own.tunnels.ike_down(sa, peer, why, turn);
+            let is_over = own.tunnels.current(peer).is_none();
+            own.naming.failed(peer, sa, is_over);
             distribution.distribute(peer, &own.tunnels, turn);
         });
     }
@@ -568,6 +579,7 @@ impl Node {
         let (ike, mut settings) = config.take_peers(Arc::make_mut(&mut self.names));
         self.tables = settings.of_tables(&ike.peers);
         settings.add_users(&self.ike.users_under(&ike.peers));
+        let bypassed = bypassed(&config.policies);
         self.plane
             .apply(Command::Policies(spd(config.policies, &ike.peers)));
         self.own.tunnels.set_levels(&mut settings.packets);
@@ -588,6 +600,15 @@ impl Node {
         let (old_nodes, nodes) = (licensed(self.ike.peers()), licensed(&ike.peers));
         let gone: Vec<&Licensed> = old_nodes.difference(&nodes).collect();
         let mut replaced = self.own.licensing.dismiss(&gone, &self.own.tunnels);
+        let named = settings.hosts.keys().copied().collect();
+        self.own.tunnels.set_named(named);
+        let mut elsewhere = self.own.naming.set(settings.hosts, bypassed);
+        elsewhere.extend(self.own.tunnels.set_ports(settings.ports));
+        elsewhere.retain(|peer| {
+            let is_kept = ike.peers.iter().any(|new| new.id == *peer);
+            is_kept && self.ike.peer(*peer).is_some()
+        });
+        replaced.extend(elsewhere);
         for peer in &replaced {
             if let Some(sa) = self.own.tunnels.current(*peer) {
                 self.ike.renew(sa, now);

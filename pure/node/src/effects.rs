@@ -20,6 +20,8 @@ pub(crate) enum Effect {
     Prefer(ChildSaId),
     /// Has the location of a peer's tunnel checked.
     Check(PeerId),
+    /// An initiation is not possible now.
+    NotStarted(PeerId, Cause),
 }
 
 /// A command to the IKE engine, for one of its IKE SAs or for a slot of a peer.

@@ -133,6 +133,46 @@ pub enum Event {
         /// Number of times that the request was sent.
         tries: u32,
     },
+    /// The driver should look up where the name of a peer is told, and pass that to
+    /// [`crate::Node::handle_name_sources`].
+    NameWanted {
+        /// The peer.
+        peer: PeerId,
+        /// The name.
+        name: String,
+    },
+    /// The name of a peer has addresses, and others than at the last lookup.
+    NameFound {
+        /// The peer.
+        peer: PeerId,
+        /// The name.
+        name: String,
+        /// The addresses.
+        addresses: Vec<IpAddr>,
+        /// The name server that told them; `None` for the machine's list of hosts.
+        by: Option<IpAddr>,
+    },
+    /// The name of a peer has no address, for another reason than at the last lookup.
+    NameNotFound {
+        /// The peer.
+        peer: PeerId,
+        /// The name.
+        name: String,
+        /// The reason.
+        why: crate::NotFound,
+        /// The address that is tried instead: the peer was up there last.
+        instead: Option<IpAddr>,
+    },
+    /// A peer is up at an address of its name. The address should be kept: a later process tries
+    /// it if no name server answers.
+    NameProved {
+        /// The peer.
+        peer: PeerId,
+        /// The name.
+        name: String,
+        /// The address.
+        address: IpAddr,
+    },
     /// A peer connected from another address while it was up, and its previous IKE SA ended.
     Displaced {
         /// The peer.

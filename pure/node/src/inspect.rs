@@ -119,7 +119,10 @@ impl View<'_> {
 
     fn peer_status(&self, peer: &ike::Peer, children: Vec<ChildStatus>) -> Option<PeerStatus> {
         let entry = self.own.tunnels.entry(peer.id)?;
-        let state = entry.state();
+        let state = match entry.state() {
+            PeerState::Down if self.own.naming.is_searching(peer.id) => PeerState::Connecting,
+            state => state,
+        };
         let current = entry.sa.and_then(|sa| self.ike.sa(sa));
         let kems = current.as_ref().map(|sa| sa.kems.clone());
         let up = current.as_ref().filter(|_| state == PeerState::Up);
@@ -146,6 +149,7 @@ impl View<'_> {
             identity: peer.identity.clone(),
             state,
             remote: remote(peer, current.as_ref()),
+            naming: self.own.naming.status(peer.id),
             carrier: current.as_ref().map_or(Carrier::Udp, |sa| sa.path.carrier),
             since: entry.up_since,
             heard,

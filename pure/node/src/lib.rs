@@ -17,7 +17,9 @@
 //! * **Inputs** never fail. A bad packet becomes a counter or an event. IKE datagrams go to
 //!   [`Node::handle_datagram`], expired timeouts to [`Node::handle_timeout`], changed routes to
 //!   [`Node::handle_ways`], closed streams to [`Node::handle_disconnected`], and reports of
-//!   oversized packets to [`Node::handle_too_big`]. Data packets go in batches through
+//!   oversized packets to [`Node::handle_too_big`]. For peers with a name, the driver answers
+//!   [`Event::NameWanted`] by [`Node::handle_name_sources`], sends [`Node::poll_query`], and passes
+//!   answers to [`Node::handle_name_reply`]. Data packets go in batches through
 //!   [`Node::seal`] (from the TUN device) and [`Node::open`] (from UDP port 4500), and one by one
 //!   through [`Node::transit`] (diverted on a licensed node). After each timeout, answer
 //!   [`Node::poll_path_mtu`] and call [`Node::cover`], which sends pings and answers too. For Mobile
@@ -36,8 +38,8 @@
 //! The engines do not know each other. `ike` announces child SAs and grants as events. `node` turns
 //! them into `esp` SAs, into views of the licensed node and into KEY_DISTRIBUTE requests.
 //!
-//! Six owners hold the state: `tunnels`, `licensing`, `transit`, `mobile_ip`, `path_mtu` and `ping`.
-//! None of them knows the node. An owner reads the engines, and leaves commands and events in its `Turn`
+//! Seven owners hold the state: `tunnels`, `naming`, `licensing`, `transit`, `mobile_ip`, `path_mtu`
+//! and `ping`. None of them knows the node. An owner reads the engines, and leaves commands and events in its `Turn`
 //! (`effects.rs`). `dispatch.rs` carries them out at once, in their order. It alone polls the
 //! events of the engines, in `drain`.
 
@@ -51,6 +53,7 @@ mod inspect;
 mod keylog;
 mod licensing;
 pub mod mobile_ip;
+mod naming;
 mod node;
 mod owners;
 mod path_mtu;
@@ -84,6 +87,7 @@ pub use licensing::grants::GrantState;
 pub use licensing::migration::MigrationCounters;
 pub use licensing::places::{Handover, Places};
 pub use mobility::{Candidate, Standing, Way};
+pub use naming::{Found, NameStatus, NotFound, Query, QueryId, Sources, Tried};
 pub use node::Node;
 pub use path_mtu::{Discovery, Origin, ProbeCounts};
 pub use pep::{FlowStatus, Side};

@@ -1,12 +1,13 @@
 //! The composition: commands, inputs and outputs. `dispatch.rs` joins the engines and the owners.
 
-use crate::config::{Config, Inside, Role, Settings, spd};
+use crate::config::{Config, Inside, Role, Settings, bypassed, spd};
 use crate::inspect::View;
 use crate::licensing::Licensing;
 use crate::licensing::migration::MigrationCounters;
 use crate::mobile_ip::{
     self, Arrival, Envelope, Keepalives, MobileIp, NtpTime, Remote, Station, TakenOut,
 };
+use crate::naming::{Naming, Query, QueryId, Sources};
 use crate::owners::Owners;
 use crate::path_mtu::PathMtus;
 use crate::ping::{CannotPing, PingId, PingReport, Pings};
@@ -31,7 +32,7 @@ use model::{
     TrafficSelector, Transmit,
 };
 use resumption::{Handle, Operation, Outcome, ReferenceKey, TicketKeys, Usage};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU16;
 use std::sync::Arc;
@@ -61,15 +62,18 @@ impl Node {
         let mut names = PeerNames::default();
         let (ike_config, mut settings) = config.take_peers(&mut names);
         let tables = settings.of_tables(&ike_config.peers);
+        let bypassed = bypassed(&config.policies);
         let plane = Plane::new(config.workers, &spd(config.policies, &ike_config.peers));
         plane.apply(Command::Clamp(config.clamp));
         let outside = Outside::new(config.encapsulation, config.ike_port, config.natt_port);
         let tunnels = TunnelConfig {
             start: settings.start,
+            named: settings.hosts.keys().copied().collect(),
             cover: settings.cover,
         };
         let mut tunnels = Tunnels::new(tunnels, outside, config.key_log, &ike_config.peers, now);
         tunnels.set_levels(&mut settings.packets);
+        tunnels.set_ports(settings.ports);
         plane.set_peers(&settings.packets);
         let mut node = Self {
             names: names.into(),
@@ -78,6 +82,7 @@ impl Node {
             plane,
             own: Owners {
                 tunnels,
+                naming: Naming::new(settings.hosts, bypassed),
                 licensing: Licensing::new(
                     config.grant_lifetime,
                     settings.places,
@@ -118,6 +123,12 @@ impl Node {
         self.ike.set_incarnation(incarnation);
     }
 
+    /// Sets the address at which a peer with a name was last up, as [`Event::NameProved`] told an
+    /// earlier process.
+    pub fn restore_address(&mut self, name: &str, address: IpAddr) {
+        self.own.naming.restore(name, address);
+    }
+
     /// Brings a peer up with its children, and keeps it up. Errors if there is no such peer.
     pub fn up(&mut self, peer: &str, now: Instant) -> Result<(), UnknownPeer> {
         let peer = self.id(peer)?;
@@ -133,6 +144,7 @@ impl Node {
     pub fn down(&mut self, peer: &str, now: Instant) -> Result<(), UnknownPeer> {
         let peer = self.id(peer)?;
         self.own.tunnels.want(peer, false, now)?;
+        self.own.naming.end(peer);
         self.ike.bar(peer, true, now);
         self.close_all(peer, now);
         Ok(())
@@ -178,6 +190,7 @@ impl Node {
         for peer in self.ike.peers() {
             // Each peer of the engine is known.
             let _ = self.own.tunnels.want(peer.id, false, now);
+            self.own.naming.end(peer.id);
         }
         self.ike.shutdown(now);
         self.drain(now);
@@ -379,9 +392,47 @@ impl Node {
         self.drain(now);
     }
 
+    /// Handles what the driver knows of the name of a peer, after [`Event::NameWanted`].
+    pub fn handle_name_sources(&mut self, peer: PeerId, sources: Sources, now: Instant) {
+        self.turn(now, |own, turn| {
+            own.naming.handle_sources(peer, sources, turn);
+        });
+        self.initiate_named(now);
+    }
+
+    /// Handles the answer of a name server to one message of a query.
+    pub fn handle_name_reply(&mut self, query: QueryId, message: &[u8], now: Instant) {
+        self.turn(now, |own, turn| {
+            own.naming.handle_reply(query, message, turn);
+        });
+        self.initiate_named(now);
+    }
+
+    /// Handles a query that could not be sent, or that its server has refused.
+    pub fn handle_name_unsent(&mut self, query: QueryId, why: String, now: Instant) {
+        self.turn(now, |own, turn| {
+            own.naming.handle_unsent(query, why, turn);
+        });
+        self.initiate_named(now);
+    }
+
+    /// Handles a change of interfaces, addresses or routes: the names of peers that are not up are
+    /// looked up again. [`Self::handle_ways`] follows, if ways are wanted.
+    pub fn handle_network_change(&mut self, now: Instant) {
+        let idle = self.turn(now, |own, turn| own.naming.handle_change(turn));
+        for peer in idle {
+            self.own.tunnels.hasten(peer, now);
+        }
+        self.initiate_due(now);
+    }
+
     /// The addresses of peers to which ways are wanted, those in use before others.
     pub fn remotes(&self) -> Vec<IpAddr> {
-        self.own.tunnels.remotes(&self.ike)
+        let mut remotes = self.own.tunnels.remotes(&self.ike);
+        let named = self.own.naming.candidates();
+        let named: BTreeSet<_> = named.filter(|one| !remotes.contains(one)).collect();
+        remotes.extend(named);
+        remotes
     }
 
     /// The addresses of the peer of one tunnel, to which ways are wanted.
@@ -403,9 +454,12 @@ impl Node {
         // The best of each comes first, and is the last to be entered.
         let best = ways.iter().rev().map(|way| (way.remote, way.local));
         let best: BTreeMap<_, _> = best.collect();
-        let remotes = self.own.tunnels.remotes(&self.ike).into_iter();
+        let remotes = self.remotes().into_iter();
         self.ike
             .set_sources(remotes.map(|remote| (remote, best.get(&remote).copied())));
+        self.own
+            .naming
+            .handle_ways(|remote| best.contains_key(remote));
         self.initiate_due(now);
     }
 
@@ -417,6 +471,7 @@ impl Node {
             path_mtus.doubt(&silent, sas, turn);
         });
         self.turn(now, |own, turn| own.tunnels.judge_initiations(turn));
+        self.turn(now, |own, turn| own.naming.handle_timeout(turn));
         self.ike.handle_timeout(now);
         self.turn(now, |own, turn| own.tunnels.handle_timeout(turn));
         self.own.licensing.handle_timeout(now);
@@ -640,6 +695,21 @@ impl Node {
         self.ike.poll_store()
     }
 
+    /// Returns the next query for a name server.
+    pub fn poll_query(&mut self) -> Option<Query> {
+        self.own.naming.poll_query()
+    }
+
+    /// Returns the addresses of a peer with a name, as far as known.
+    pub fn addresses_of(&self, peer: PeerId) -> Vec<IpAddr> {
+        self.own.naming.addresses_of(peer)
+    }
+
+    /// Returns true if the answer to a query is still of use.
+    pub fn is_asking(&self, query: QueryId) -> bool {
+        self.own.naming.is_asking(query)
+    }
+
     /// Returns the next datagram to send.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         self.transmits.pop_front()
@@ -681,6 +751,7 @@ impl Node {
         let engines = [
             self.ike.poll_timeout(),
             self.own.tunnels.poll_timeout(),
+            self.own.naming.poll_timeout(),
             self.own.licensing.poll_timeout(),
             self.own.transit.poll_timeout(),
             self.own.mobile_ip.as_ref().and_then(MobileIp::poll_timeout),
@@ -936,6 +1007,7 @@ impl Node {
     fn initiate_due(&mut self, now: Instant) {
         for peer in self.own.tunnels.take_due(now) {
             let Some(address) = self.ike.peer(peer).and_then(|peer| peer.address) else {
+                self.turn(now, |own, turn| own.naming.begin(peer, turn));
                 continue;
             };
             // An attempt that was refused may have been redirected.
@@ -943,12 +1015,36 @@ impl Node {
             let refused = refused.and_then(|sa| self.ike.sa(sa));
             let there = refused.as_ref().map(|sa| sa.path.remote.ip());
             let path = self.own.tunnels.outside();
-            let path = path.first_path(there.unwrap_or(address));
+            let path = path.first_path(peer, there.unwrap_or(address));
             match self.ike.initiate(peer, path, now) {
                 Ok(sa) => self.own.tunnels.started(peer, sa, now),
                 // The refused attempt, or one before it, continues after all.
                 Err(_) if refused.is_some() => self.own.tunnels.put_off(peer, now),
-                Err(misuse) => self.own.tunnels.not_started(peer, misuse.to_string(), now),
+                Err(misuse) => {
+                    let why = misuse.to_string().into();
+                    self.own.tunnels.not_started(peer, why, now);
+                }
+            }
+        }
+        self.initiate_named(now);
+    }
+
+    /// Initiates at the addresses of names that are due.
+    fn initiate_named(&mut self, now: Instant) {
+        while let Some(start) = self.own.naming.take_start(&self.ike, now) {
+            let (peer, outside) = (start.peer, self.own.tunnels.outside());
+            let path = outside.first_path(peer, start.address);
+            let begun = match start.beside {
+                true => self.ike.initiate_beside(peer, path, now),
+                false => self.ike.initiate(peer, path, now),
+            };
+            match begun {
+                Ok(sa) => {
+                    self.own.tunnels.started(peer, sa, now);
+                    self.own.naming.started(&start, sa, now);
+                }
+                // Another attempt is answered, and its outcome decides.
+                Err(_) => self.own.tunnels.put_off(peer, now),
             }
         }
         self.drain(now);

@@ -5,6 +5,7 @@ use crate::config::PeerSettings;
 use crate::effects::Turn;
 use crate::licensing::Licensing;
 use crate::mobile_ip::MobileIp;
+use crate::naming::Naming;
 use crate::path_mtu::{ChildSas, PathMtus};
 use crate::ping::Pings;
 use crate::transit::Transit;
@@ -15,6 +16,7 @@ use model::{IkeSaId, PeerId};
 /// The owners.
 pub(crate) struct Owners {
     pub tunnels: Tunnels,
+    pub naming: Naming,
     pub licensing: Licensing,
     pub transit: Transit,
     pub mobile_ip: Option<MobileIp>,

@@ -21,7 +21,7 @@ pub const SILENT: u32 = 3;
 pub enum PeerState {
     /// There is no IKE SA.
     Down,
-    /// An IKE SA is being established.
+    /// An IKE SA is being established, or the address of the peer is looked for.
     Connecting,
     /// The IKE SA is established.
     Up,
@@ -42,6 +42,8 @@ pub struct PeerStatus {
     pub state: PeerState,
     /// Address and port of the peer, if known.
     pub remote: Option<SocketAddr>,
+    /// The name of the peer, and what is known of it; `None` if its address is known.
+    pub naming: Option<crate::NameStatus>,
     /// Transport of the IKE messages and ESP packets: UDP or TCP.
     pub carrier: Carrier,
     /// Time at which the IKE SA was established.

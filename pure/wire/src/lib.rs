@@ -7,6 +7,7 @@ pub mod class;
 pub mod classify;
 pub mod codec;
 pub mod content;
+pub mod dns;
 pub mod ecn;
 pub mod esp;
 pub mod fragments;

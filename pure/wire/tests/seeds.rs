@@ -4,6 +4,7 @@
 use model::{ZoneId, ZoneSuite};
 use std::fs;
 use std::path::Path;
+use wire::dns::{Answer, Kind, Question};
 use wire::esp::HEADER_LEN;
 use wire::ike::Datagram;
 use wire::ip::Header;
@@ -30,6 +31,27 @@ fn seeds_of_ike_message_are_ike_messages() {
     for (name, octets) in seeds("ike_message") {
         let sealed = matches!(Datagram::decode(&octets).unwrap(), Datagram::Sealed(_));
         assert_eq!(sealed, name.starts_with("auth"), "{name}");
+    }
+}
+
+/// The first octet is the kind of the question.
+#[test]
+fn seeds_of_dns_are_answers() {
+    for (name, octets) in seeds("dns") {
+        let question = Question {
+            id: u16::from_be_bytes([octets[1], octets[2]]),
+            name: "gw.example.net".to_owned(),
+            kind: Kind::ALL[usize::from(octets[0])],
+        };
+        let answer = question.read(&octets[1..]).expect(&name).expect(&name);
+        let empty = Answer::Addresses(Vec::new());
+        let expected = match name.as_str() {
+            "no-such-name" => answer == Answer::NoSuchName,
+            "failed" => answer == Answer::Failed(2),
+            "circle" => answer == empty,
+            _ => matches!(answer, Answer::Addresses(_)) && answer != empty,
+        };
+        assert!(expected, "{name}: {answer:?}");
     }
 }
 

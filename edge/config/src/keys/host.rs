@@ -170,6 +170,17 @@ pub(crate) const TUNNEL: &[Key<Tunnel>] = &[
         }),
         show: |tunnel| file(tunnel.resolver.as_deref()),
     },
+    Key {
+        name: "resolve_via",
+        about: "name servers for an `address` that is a name, asked outside of all tunnels. \
+            Default: those of the network",
+        example: r#"["9.9.9.9"]"#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, tunnel| {
+            put(&mut tunnel.resolve_via, value.list(Value::address))
+        }),
+        show: |tunnel| list(&tunnel.resolve_via),
+    },
 ];
 
 /// The keys of `[listen]`.

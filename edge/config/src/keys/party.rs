@@ -12,12 +12,13 @@ use model::Kem;
 pub(crate) const PARTY: &[Key<Party>] = &[
     Key {
         name: "id",
-        about: "identity that the peer has to prove. In [peer.NAME], \"*@example.net\" or \
-            \"*.example.net\" admits everyone with a certificate for such a name, each as a peer \
-            of its own; a table for one identity comes first, then that with the longest pattern",
+        about: "identity that the peer has to prove. Default: `address`, if that is a name. In \
+            [peer.NAME], \"*@example.net\" or \"*.example.net\" admits everyone with a certificate \
+            for such a name, each as a peer of its own; a table for one identity comes first, then \
+            that with the longest pattern",
         example: r#""peer.example.net""#,
         effect: Effect::Anew,
-        read: Read::Required(users::identity),
+        read: Read::Together,
         show: |party| text(&party.identity),
     },
     Key {

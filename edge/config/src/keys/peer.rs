@@ -1,6 +1,6 @@
 //! The keys of `[peer.NAME]` and `[peer.NAME.child.NAME]`.
 
-use super::show::{any, list, or, secret, selectors, text, word};
+use super::show::{list, or, secret, selectors, text, word};
 use super::{DAY, Effect, Key, Read, SECOND, put, small, time};
 use crate::mode::mode;
 use crate::peer::{NAT, selectors as selectors_of};
@@ -18,11 +18,13 @@ const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
 pub(crate) const PEER: &[Key<Peer>] = &[
     Key {
         name: "address",
-        about: "with an address we initiate, without one the peer does",
+        about: "with an address we initiate, without one the peer does. A name like \
+            \"gw.example.net\" is looked up for each attempt. A port may follow: \
+            \"gw.example.net:4501\"",
         example: r#""192.0.2.1""#,
         effect: Effect::Anew,
         read: Read::Optional(peer::address),
-        show: |peer| any(peer.address),
+        show: |peer| or("any", peer.address.as_ref()),
     },
     Key {
         name: "local",

@@ -26,6 +26,7 @@ workers = 3
 addresses = ["10.8.0.1/16"]
 dns = ["10.1.0.53"]
 resolver = "/etc/other.conf"
+resolve_via = ["9.9.9.9"]
 [listen]
 addresses = ["198.51.100.7"]
 ike = 501
@@ -236,6 +237,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("tunnel.addresses", "0.1/16\"", "0.2/16\"", Restart),
         ("tunnel.dns", "10.1.0.53", "10.1.0.54", Applied),
         ("tunnel.resolver", "other.conf", "another.conf", Restart),
+        ("tunnel.resolve_via", "9.9.9.9", "9.9.9.10", Applied),
         ("listen.addresses", "100.7", "100.8", Restart),
         ("listen.ike", "ike = 501", "ike = 500", Restart),
         ("listen.nat", "nat = 4501", "nat = 4500", Restart),

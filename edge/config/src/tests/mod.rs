@@ -12,6 +12,7 @@ mod level;
 mod machine;
 mod mobility;
 mod mode;
+mod names;
 mod reference;
 mod users;
 mod workers;

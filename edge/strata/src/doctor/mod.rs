@@ -93,7 +93,25 @@ fn told(status: &Status) -> Vec<Finding> {
     let errors = status.errors.iter();
     let errors = errors.filter(|error| !OTHERS.contains(&&*error.task));
     let errors = errors.map(|error| Finding::fail("daemon", &error.what, WHY, &error.fix));
-    errors.chain([installed(status)]).collect()
+    let names = status.peers.iter().filter_map(name);
+    errors.chain([installed(status)]).chain(names).collect()
+}
+
+/// Checks the name of a peer whose `address` is one.
+fn name(peer: &Peer) -> Option<Finding> {
+    const CHECK: &str = "name";
+    let lookup = peer.lookup.as_ref()?;
+    let seen = format!("{}: {lookup}", lookup.name);
+    let is_lost = lookup.failure.is_some() && peer.state != PeerState::Up;
+    Some(match is_lost {
+        false => Finding::good(CHECK, seen),
+        true => Finding::fail(
+            CHECK,
+            seen,
+            "the peer is not found, so its tunnel cannot be set up",
+            format!("do that, then look at `strata explain {}`", peer.name),
+        ),
+    })
 }
 
 /// Checks for routes, rules and filters that could not be installed, or that another program keeps

@@ -112,7 +112,7 @@ fn mtu(config: &Config, peer: &Peer) -> Option<Finding> {
         false => PLAIN_OVERHEAD,
     };
     let overhead = u32::from(plain.max(ZONED_OVERHEAD + peer.zone_overhead()));
-    let peer = peer.address?;
+    let peer = peer.address.as_ref()?.ip()?;
     let overhead = if peer.is_ipv4() {
         overhead - 20
     } else {

@@ -1,7 +1,7 @@
 //! `strata explain`: the last attempt, the proposals of both ends side by side, and the changes to
 //! make.
 
-use super::state;
+use super::{state, status};
 use crate::text::{Paint, clean, plural, span};
 use control::{Account, Explain, Fix, Outcome, Row, Verdict};
 use std::fmt::Write;
@@ -13,6 +13,10 @@ const WIDEST: usize = 48;
 pub fn show(explain: &Explain, paint: Paint) -> String {
     let name = paint.bold(&clean(&explain.peer));
     let mut text = format!("{name} {}\n", state(explain.state, paint));
+    if let Some(lookup) = &explain.lookup {
+        let (name, told) = (clean(&lookup.name), status::lookup(lookup));
+        let _ = writeln!(text, "lookup of {name}: {told}");
+    }
     for cause in &explain.local {
         let (what, fix) = (clean(&cause.what), clean(&cause.fix));
         let _ = writeln!(text, "{} {what}\nfix: {fix}", paint.bad("cause:"));
@@ -118,7 +122,7 @@ fn fix(fix: &Fix) -> String {
 mod tests {
     use super::super::tests::PLAIN;
     use super::*;
-    use control::{PeerState, RefusedGrant, Trouble};
+    use control::{Lookup, PeerState, RefusedGrant, Trouble};
 
     fn row(what: &str, ours: &str, theirs: Option<&str>, verdict: Verdict) -> Row {
         Row {
@@ -178,6 +182,16 @@ mod tests {
         Explain {
             peer: "office".to_owned(),
             state: PeerState::Down,
+            lookup: Some(Lookup {
+                name: "gw.example.net".to_owned(),
+                asking: true,
+                seconds_ago: Some(9),
+                server: None,
+                addresses: Vec::new(),
+                failure: Some(format!("no answer{evil}")),
+                tried: vec!["192.0.2.1".parse().unwrap()],
+                last_up: Some("192.0.2.1".parse().unwrap()),
+            }),
             stranger: Some(Account {
                 outcome: Outcome::Trying,
                 reason: None,
@@ -206,6 +220,7 @@ mod tests {
     fn both_ends_stand_side_by_side_and_the_first_mismatch_is_marked() {
         let expected = "\
 office down
+lookup of gw.example.net: no answer; tried 192.0.2.1; last up at 192.0.2.1, 9 s ago, asking again
 cause: nothing can be sent
 fix: connect this host to a network
 attempt to 192.0.2.1:500 1 min 15 s ago, sent 16 times: no suite in common

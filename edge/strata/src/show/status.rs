@@ -7,7 +7,7 @@ mod order;
 
 use super::mobile_ip;
 use crate::text::{Paint, clean, count, span};
-use control::{ClearClaim, Refusal, Role, Status, Trouble};
+use control::{ClearClaim, Lookup, Refusal, Role, Status, Trouble};
 pub(super) use details::addresses;
 use std::fmt::Write;
 
@@ -120,6 +120,17 @@ pub(super) fn reason(refusal: &Refusal) -> String {
     }
 }
 
+/// Formats a lookup with its time.
+pub(super) fn lookup(lookup: &Lookup) -> String {
+    let told = lookup.to_string();
+    let told = clean(&told);
+    let asking = if lookup.asking { ", asking again" } else { "" };
+    match lookup.seconds_ago {
+        Some(ago) => format!("{told}, {} ago{asking}", span(ago)),
+        None => format!("{told}{asking}"),
+    }
+}
+
 fn show_drops(text: &mut String, status: &Status, paint: Paint) {
     if status.drops.is_empty() {
         return;
@@ -166,6 +177,16 @@ mod tests {
             identity: "gw.example.net".to_owned(),
             state: PeerState::Up,
             remote: Some("192.0.2.1:4500".parse().unwrap()),
+            lookup: Some(Lookup {
+                name: "gw.example.net".to_owned(),
+                asking: false,
+                seconds_ago: Some(80),
+                server: Some("192.0.2.53".parse().unwrap()),
+                addresses: vec!["192.0.2.1".parse().unwrap()],
+                failure: None,
+                tried: vec!["192.0.2.1".parse().unwrap()],
+                last_up: None,
+            }),
             carrier: Carrier::Tcp,
             since_seconds: Some(75),
             heard_seconds: Some(61),
@@ -224,6 +245,7 @@ mod tests {
             identity: "home.example.net".to_owned(),
             state: PeerState::Down,
             remote: None,
+            lookup: None,
             carrier: Carrier::Udp,
             since_seconds: None,
             heard_seconds: None,
@@ -326,6 +348,7 @@ peer home  down
 peer office  up for 1 min 15 s, silent
   identity  gw.example.net
   remote    192.0.2.1:4500 by TCP
+  name      gw.example.net: 192.0.2.1 (says 192.0.2.53); tried 192.0.2.1, 1 min 20 s ago
   heard     1 min 1 s ago
   ppk       in all keys
   kem       mlkem768 in all keys

@@ -39,6 +39,13 @@ pub const FEATURES: &[Feature] = &[
         not_needed: &[],
     },
     Feature {
+        id: "names",
+        name: "Gateways by name, and at other ports",
+        keys: &["tunnel.resolve_via"],
+        verbs: &[],
+        not_needed: &[],
+    },
+    Feature {
         id: "pools",
         name: "Addresses out of a pool",
         keys: &[

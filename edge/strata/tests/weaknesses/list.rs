@@ -1196,6 +1196,24 @@ pub const WEAKNESSES: &[Weakness] = &[
         answer: Tests,
     },
     Weakness {
+        number: 194,
+        seen: "WireGuard, libreswan, Strata",
+        what: "a gateway that gets another address is never found again: its name is looked up once, or gateways have no names",
+        answer: Tests,
+    },
+    Weakness {
+        number: 195,
+        seen: "clients that block all traffic outside of their tunnel",
+        what: "the name of a gateway is asked for through the tunnel that is to be set up, or its lock blocks the answer, so the tunnel never comes up; or the exception lets questions of programs out",
+        answer: Tests,
+    },
+    Weakness {
+        number: 196,
+        seen: "resolvers",
+        what: "an answer with a circle of pointers or aliases, or with a flood of addresses, hangs its reader, fills its memory or has it connect to everybody",
+        answer: Tests,
+    },
+    Weakness {
         number: 213,
         seen: "Strata, as a service with a umask of 077",
         what: "the list of name servers that the daemon writes can be read by root only, so no other user resolves a name while a tunnel is up",

@@ -56,7 +56,8 @@ impl Daemon {
                 let listener = (token - token::LISTEN) as usize;
                 self.streams.accept(listener, &self.poller, now);
             }
-            token if token < token::STREAM => self.read_mobile(token - token::MOBILE, now),
+            token if token < token::NAMES => self.read_mobile(token - token::MOBILE, now),
+            token if token < token::STREAM => self.names.read(token, &mut self.node, now),
             _ => self.read_stream(ready, now),
         }
     }
@@ -197,6 +198,7 @@ impl Daemon {
                 if news.ways {
                     self.look(now);
                     self.tell_ways(now);
+                    self.node.handle_network_change(now);
                     self.node.remeasure_paths();
                 }
             }

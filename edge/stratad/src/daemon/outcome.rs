@@ -4,6 +4,7 @@ use super::{Daemon, os_side};
 use crate::assigned::AssignedAddresses;
 use crate::audit;
 use crate::faults::{self, Faults, Step, Way};
+use crate::naming::{self, Outer};
 use crate::restorer::{self, Verdict};
 use crate::troubles::Task;
 use model::{Df, Instant, Path, PeerId, Transmit};
@@ -23,6 +24,9 @@ impl Daemon {
             while let Some(transmit) = self.node.poll_transmit() {
                 self.transmit(&transmit, now);
             }
+            while let Some(query) = self.node.poll_query() {
+                self.names.ask(&query, &self.poller, &mut self.node, now);
+            }
             while let Some((to, packet)) = self.node.poll_resend() {
                 if let Some(divert) = &mut self.host.divert {
                     divert.passage.send(os_side(to), &packet);
@@ -39,7 +43,7 @@ impl Daemon {
             } else if let Some(lost) = self.streams.poll_lost() {
                 self.node.handle_disconnected(lost, now);
             } else {
-                return;
+                return self.names.tidy(&self.node);
             }
         }
     }
@@ -132,6 +136,13 @@ impl Daemon {
         match event {
             Event::PairLearnt { wired, wireless } => self.learn(wired, wireless, now),
             Event::PairForgotten { wired, wireless } => self.unlearn(wired, wireless, now),
+            Event::NameWanted { peer, ref name } => self.look_up(peer, name, now),
+            Event::NameProved {
+                ref name, address, ..
+            } => {
+                let kept = self.names.keep(name, address);
+                self.troubles.note(Task::Names, kept, now);
+            }
             Event::WaysWanted { of: None } => self.tell_ways(now),
             Event::WaysWanted { of: Some(sa) } => self.tell_ways_of(sa, now),
             Event::Giving { ref sa, grant, .. } => {
@@ -159,6 +170,9 @@ impl Daemon {
                     let taken = self.take_inside();
                     self.api.tell_routes(self.node.name(*peer));
                     self.insist(taken, *peer, now);
+                } else if let Event::NameFound { .. } = &event {
+                    let servers = self.host.outer().servers.clone();
+                    self.open_to(servers, now);
                 } else if let Event::PeerDown { peer, .. } = &event {
                     self.give_back(*peer, now);
                 } else if let Event::ChildUp { peer, .. } = &event {
@@ -176,6 +190,23 @@ impl Daemon {
                 }
             }
         }
+    }
+
+    /// Tells the node where the name of a peer is told. The answers of the name servers pass from
+    /// now on.
+    fn look_up(&mut self, peer: PeerId, name: &str, now: Instant) {
+        let inside = self.host.servers_inside();
+        let sources = naming::sources(&self.config, name, inside);
+        self.open_to(sources.servers.clone(), now);
+        self.node.handle_name_sources(peer, sources, now);
+    }
+
+    /// Lets answers of these name servers, and of peers that were found, pass all filters.
+    fn open_to(&mut self, servers: Vec<IpAddr>, now: Instant) {
+        let streams = naming::streams(&self.config, &self.node);
+        let outer = Outer { servers, streams };
+        let opened = self.host.open_to(&self.config, outer, &mut self.faults);
+        self.troubles.note(Task::Resolvers, opened, now);
     }
 
     /// Skips sequence numbers, if `--faults` asks for that.

@@ -5,8 +5,8 @@
 use crypto::Untrusted;
 use model::{Identity, Kem};
 use node::{
-    BadMode, BadPpk, BadProof, Cause, DownReason, GrantRefusal, KeyRefusal, NoKeys, NotResumed,
-    NotVerified, Refusal,
+    BadMode, BadPpk, BadProof, Cause, DownReason, GrantRefusal, KeyRefusal, NoKeys, NotFound,
+    NotResumed, NotVerified, Refusal,
 };
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -24,6 +24,7 @@ pub fn told(why: &Cause) -> String {
         Cause::Keys(why) => of_keys(*why).into(),
         Cause::NoKeys(why) | Cause::Visitor(why) => of_no_keys(*why).into(),
         Cause::UnknownHolder(_) => "add a [neighbour.NAME] for that node".into(),
+        Cause::Name { why, .. } => of_not_found(why).into(),
         Cause::LeftOut { .. } => "raise `holders`, or let nodes name fewer neighbours".into(),
         Cause::Other(_) => "".into(),
     };
@@ -40,6 +41,11 @@ pub fn told_refusal(why: &Refusal) -> String {
     joined(why, &of_refusal(why))
 }
 
+/// Returns the reason for which a name has no address, with advice.
+pub fn told_not_found(why: &NotFound) -> String {
+    joined(why, of_not_found(why))
+}
+
 /// Appends advice to a fact. A second colon in one sentence would be hard to read.
 fn joined(fact: &impl Display, advice: &str) -> String {
     let fact = fact.to_string();
@@ -47,6 +53,26 @@ fn joined(fact: &impl Display, advice: &str) -> String {
         "" => fact,
         _ if fact.contains(": ") || fact.contains("; ") => format!("{fact}; {advice}"),
         _ => format!("{fact}: {advice}"),
+    }
+}
+
+const fn of_not_found(why: &NotFound) -> &'static str {
+    match why {
+        NotFound::NoServer => {
+            "connect to a network that has one, or list one in `resolve_via` of [tunnel]"
+        }
+        NotFound::NoAnswer { .. } | NotFound::NotSent { .. } => {
+            "check the network, or list another one in `resolve_via` of [tunnel]"
+        }
+        NotFound::NoSuchName { .. } | NotFound::NoAddress { .. } => {
+            "correct `address` in the peer's table, or the name's zone"
+        }
+        NotFound::Failed { .. } | NotFound::Malformed { .. } => {
+            "list another one in `resolve_via` of [tunnel]"
+        }
+        NotFound::Inside { .. } => {
+            "list a name server of the outside in `resolve_via` of [tunnel], or except the address by a [[policy]]"
+        }
     }
 }
 
@@ -618,6 +644,35 @@ mod tests {
             text.ends_with("; issue its certificate for an ECDSA P-256 or P-384 key"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn names_that_are_not_found_say_what_to_change() {
+        let server = std::net::IpAddr::from([192, 0, 2, 53]);
+        for (why, says) in [
+            (NotFound::NoServer, "`resolve_via` of [tunnel]"),
+            (
+                NotFound::NoAnswer {
+                    servers: vec![server],
+                },
+                "192.0.2.53: check the network",
+            ),
+            (NotFound::NoSuchName { server }, "correct `address`"),
+            (
+                NotFound::Inside {
+                    addresses: vec![server],
+                },
+                "[[policy]]",
+            ),
+        ] {
+            let name = "gw.example.net".to_owned();
+            let text = told(&Cause::Name {
+                name,
+                why: why.clone(),
+            });
+            assert!(text.starts_with("cannot find gw.example.net: "), "{text}");
+            assert!(text.replace(';', ":").contains(says), "{text}");
+        }
     }
 
     #[test]

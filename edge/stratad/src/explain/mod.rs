@@ -11,7 +11,7 @@ mod remedy;
 
 use crate::config_view::ConfigView;
 use crate::view;
-pub use advice::told;
+pub use advice::{told, told_not_found};
 use advice::{told_end, told_refusal};
 use control::{Account, Explain, Outcome, RefusedGrant, Trouble};
 use model::Instant;
@@ -46,6 +46,7 @@ pub fn explain(view: &ConfigView, node: &Node, name: &str, now: Instant) -> Opti
     Some(Explain {
         peer: peer.name.clone(),
         state: view::state(peer),
+        lookup: view::lookup(peer, now),
         attempt: attempt.as_ref().map(told),
         stranger: stranger.map(|stranger| account(stranger, &remedy, now)),
         refused_grants: refused_grants(node, name),

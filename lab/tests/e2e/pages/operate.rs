@@ -74,6 +74,11 @@ fn mtu() -> Result<()> {
     follow("mtu")
 }
 
+#[lab::test]
+fn names() -> Result<()> {
+    follow("names")
+}
+
 // Weakness: 163
 #[lab::test]
 fn network_managers() -> Result<()> {

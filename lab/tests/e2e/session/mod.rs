@@ -5,6 +5,7 @@ mod back;
 mod children;
 mod clone;
 mod kem;
+mod names;
 mod pki;
 mod policy;
 mod ppk;

@@ -23,7 +23,7 @@ const MOST_SENT: usize = 4;
 
 impl Engine {
     /// Makes room for another attempt with a peer: of older ones, only the newest stays, and those
-    /// that have sent IKE_AUTH. An error means that one is in progress that allows no other.
+    /// that have sent IKE_AUTH; of a race (`race.rs`), none does. An error means that one is in progress that allows no other.
     /// `anew`: the IKE SA replaces another one, so there is no hurry.
     pub(crate) fn make_room(
         &mut self,
@@ -32,13 +32,18 @@ impl Engine {
         now: Instant,
     ) -> Result<(), ApiMisuse> {
         let made = self.sas_with(peer).filter(|sa| sa.is_being_made());
-        let mut older = Vec::new();
+        let (mut older, mut raced) = (Vec::new(), Vec::new());
         for sa in made {
+            if sa.is_racing() {
+                raced.push(sa.core.id);
+                continue;
+            }
             if anew || !sa.allows_another() {
                 return Err(ApiMisuse::AlreadyInitiating);
             }
             older.push((sa.core.id, matches!(sa.state, State::AuthSent(_))));
         }
+        raced.into_iter().for_each(|id| self.end_attempt(id, now));
         older.sort_unstable();
         older.reverse();
         let mut sent = 0;
@@ -78,7 +83,7 @@ impl Engine {
     }
 
     /// Ends an attempt without an event. The peer has nothing to delete.
-    fn end_attempt(&mut self, id: IkeSaId, now: Instant) {
+    pub(crate) fn end_attempt(&mut self, id: IkeSaId, now: Instant) {
         self.with_sa(id, now, |sa, _| sa.state = State::GONE);
     }
 }

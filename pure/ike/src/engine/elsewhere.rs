@@ -95,7 +95,11 @@ impl Engine {
                 anew,
             } = fallen;
             let to = path.remote;
-            let event = match self.begin(peer, path, anew, None, now) {
+            let begun = match self.is_racing(peer) {
+                true => self.initiate_beside(peer, path, now),
+                false => self.begin(peer, path, anew, None, now),
+            };
+            let event = match begun {
                 Ok(sa) => Event::FellBack { old, sa, peer, to },
                 Err(_) => outdone(old, peer),
             };

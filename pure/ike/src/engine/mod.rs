@@ -10,6 +10,7 @@ mod grants;
 mod half_open;
 mod peer_index;
 mod ping;
+mod race;
 mod reauth;
 mod reconfigure;
 mod resumption;
@@ -214,6 +215,9 @@ impl Engine {
         anew: bool,
         now: Instant,
     ) -> Result<IkeSaId, ApiMisuse> {
+        if self.is_racing(peer) {
+            return self.initiate_beside(peer, path, now);
+        }
         let (menu, path) = self.prepare(peer, path, false, now)?;
         Ok(self.insert_begun(peer, path, anew, now, |turn| {
             InitSent::begin(menu, None, turn)
@@ -456,6 +460,7 @@ impl Engine {
             self.out.events.extend(news);
             self.conclude_clone_trial(id, now);
         }
+        self.conclude_race(id, now);
         self.follow_redirects(now);
         self.replace_attempts_to_resume(now);
     }
@@ -680,6 +685,7 @@ impl Engine {
             initiator,
             began: now,
             anew: false,
+            raced: false,
             spi_i: 0,
             spi_r: 0,
             path,

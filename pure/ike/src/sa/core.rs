@@ -22,6 +22,8 @@ pub(crate) struct Core {
     pub(crate) began: Instant,
     /// True if the SA is not up yet, and replaces another one once it is.
     pub(crate) anew: bool,
+    /// True while it waits for an answer together with attempts at other addresses of the peer.
+    pub(crate) raced: bool,
     pub(crate) spi_i: u64,
     pub(crate) spi_r: u64,
     /// Path of its messages.

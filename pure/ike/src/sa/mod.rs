@@ -313,6 +313,16 @@ impl Sa {
         )
     }
 
+    /// Returns true if its first message has no acceptable answer yet.
+    pub(crate) const fn is_unanswered(&self) -> bool {
+        matches!(self.state, State::InitSent(_) | State::ResumeSent(_))
+    }
+
+    /// Returns true if it waits for an answer together with attempts at other addresses.
+    pub(crate) const fn is_racing(&self) -> bool {
+        self.core.raced && self.is_unanswered()
+    }
+
     /// Returns true if another attempt may begin beside this one: an unauthenticated message
     /// refused it, or its responder may have lost it, as IKE_SA_INIT was answered and a later
     /// request is not.

@@ -87,6 +87,7 @@ impl Successor {
             initiator: self.ours,
             began: old.began,
             anew: false,
+            raced: false,
             spi_i: self.spi_i,
             spi_r: self.spi_r,
             path: old.path,

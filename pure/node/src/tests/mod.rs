@@ -19,6 +19,7 @@ mod meter;
 mod migration;
 mod mobile_ip;
 mod mode;
+mod naming;
 mod operations;
 mod outlet;
 mod path_mtu;

@@ -189,6 +189,13 @@ impl Peers {
         peers
     }
 
+    /// Has a peer initiated at once that waits for its next attempt.
+    pub fn hasten(&mut self, peer: PeerId, now: Instant) {
+        self.change(peer, |entry| {
+            entry.retry_at = entry.retry_at.map(|at| at.min(now));
+        });
+    }
+
     /// Plans another attempt beside the one in progress, which was refused without proof.
     pub fn retry_beside(&mut self, peer: PeerId, now: Instant) {
         self.change(peer, |entry| {

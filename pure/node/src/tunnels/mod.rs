@@ -44,6 +44,8 @@ use tally::Tally;
 pub(crate) struct Tunnels {
     /// Peers that the configuration wants up.
     start: BTreeSet<PeerId>,
+    /// Peers whose address is a name.
+    named: BTreeSet<PeerId>,
     desired: Peers,
     children: Children,
     succession: Succession,
@@ -66,6 +68,7 @@ pub(crate) struct Tunnels {
 /// The part of the configuration that tunnels need.
 pub(crate) struct TunnelConfig {
     pub start: Vec<PeerId>,
+    pub named: BTreeSet<PeerId>,
     pub cover: BTreeMap<PeerId, Duration>,
 }
 
@@ -78,10 +81,11 @@ impl Tunnels {
         now: Instant,
     ) -> Self {
         let reachable = peers.iter();
-        let reachable = reachable.map(|peer| (peer.id, is_reachable(peer)));
+        let reachable = reachable.map(|peer| (peer.id, is_reachable(peer, &config.named)));
         let mut tunnels = Self {
             start: wanted(config.start, peers),
             desired: Peers::new(reachable),
+            named: config.named,
             children: Children::default(),
             succession: Succession::default(),
             moving: Moving::new(outside.natt_port()),
@@ -117,6 +121,11 @@ impl Tunnels {
         self.levels.set(settings);
     }
 
+    /// Sets the peers whose address is a name.
+    pub fn set_named(&mut self, named: BTreeSet<PeerId>) {
+        self.named = named;
+    }
+
     /// Sets the peers to keep up. Returns those that are new in the list.
     pub fn set_peers(
         &mut self,
@@ -131,7 +140,7 @@ impl Tunnels {
         self.rivals.retain(|peer| ike.peer(peer).is_some());
         self.tally.retain(|peer| ike.peer(peer).is_some());
         for peer in ike.peers() {
-            self.desired.know(peer.id, is_reachable(peer));
+            self.desired.know(peer.id, is_reachable(peer, &self.named));
         }
         for peer in anew {
             self.desired.renew(*peer, now);
@@ -197,9 +206,20 @@ impl Tunnels {
     }
 
     /// Records that an initiation was not possible.
-    pub fn not_started(&mut self, peer: PeerId, why: String, now: Instant) {
-        let why = why.into();
+    pub fn not_started(&mut self, peer: PeerId, why: Cause, now: Instant) {
         self.desired.down(peer, None, why, Retry::Usual, now);
+    }
+
+    /// Has a peer that waits for its next attempt initiated at once, as the network has changed.
+    pub fn hasten(&mut self, peer: PeerId, now: Instant) {
+        self.desired.hasten(peer, now);
+    }
+
+    /// Records which of several attempts at addresses of a peer continues.
+    pub fn answered(&mut self, peer: PeerId, sa: IkeSaId) {
+        if self.established(peer).is_none() {
+            self.desired.started(peer, sa);
+        }
     }
 
     /// Records a refusal or failure of a peer, or of an unknown one. `from` is the source of a
@@ -560,6 +580,12 @@ impl Tunnels {
         &self.outside
     }
 
+    /// Sets the ports of peers that do not listen on the usual ones. Returns the peers whose port
+    /// is another one than before.
+    pub fn set_ports(&mut self, ports: BTreeMap<PeerId, u16>) -> BTreeSet<PeerId> {
+        self.outside.set_ports(ports)
+    }
+
     /// Handles changed ways to all peers.
     pub fn handle_ways(&mut self, ways: &[mobility::Way]) {
         self.moving.handle_all_ways(ways);
@@ -795,6 +821,7 @@ fn wanted(start: Vec<PeerId>, peers: &[ike::Peer]) -> BTreeSet<PeerId> {
 }
 
 /// Returns true if we can initiate with a peer. With a gateway whose grants we accept we never do.
-const fn is_reachable(peer: &ike::Peer) -> bool {
-    peer.address.is_some() && !matches!(peer.role, Role::Gateway)
+fn is_reachable(peer: &ike::Peer, named: &BTreeSet<PeerId>) -> bool {
+    let is_known = peer.address.is_some() || named.contains(&peer.id);
+    is_known && !matches!(peer.role, Role::Gateway)
 }

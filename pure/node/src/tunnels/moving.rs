@@ -179,7 +179,7 @@ impl Moving {
         let remotes: Vec<_> = remotes.collect();
         if !self.has(sa) {
             let mobile = Mobile {
-                paths: Paths::new(path, self.carriages(sa, turn)),
+                paths: Paths::new(path, self.carriages(sa, path, turn)),
                 remotes: Vec::new(),
                 next: None,
                 later: None,
@@ -216,12 +216,15 @@ impl Moving {
         }
     }
 
-    /// What can carry packets to the peer of an IKE SA, the best first.
-    fn carriages(&self, sa: IkeSaId, turn: &Turn<'_>) -> Vec<Carriage> {
+    /// What can carry packets to the peer of an IKE SA on this path, the best first.
+    fn carriages(&self, sa: IkeSaId, path: Path, turn: &Turn<'_>) -> Vec<Carriage> {
         let datagrams = Carriage {
             carrier: Carrier::Udp,
             local: self.natt_port,
-            remote: ike::NATT_PORT,
+            remote: match path.is_stream() {
+                true => ike::NATT_PORT,
+                false => path.remote.port(),
+            },
         };
         let stream = |remote| Carriage {
             carrier: Carrier::Tcp,

@@ -1,0 +1,149 @@
+//! `address` of a peer: an IP address or a name, with or without a port.
+
+use crate::reader::Value;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+/// Longest name, in characters (RFC 1035 section 2.3.4), and its longest label.
+const LONGEST_NAME: usize = 253;
+const LONGEST_LABEL: usize = 63;
+
+/// The place at which a peer listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// Its address, or the name to look up.
+    pub host: Host,
+    /// Its UDP port for IKE and ESP. Default: 500 for the first message, then 4500.
+    pub port: Option<u16>,
+}
+
+/// The host of an [`Address`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// An IP address.
+    Ip(IpAddr),
+    /// A complete name, without the final dot.
+    Name(Box<str>),
+}
+
+impl Address {
+    /// Returns the IP address, unless the host is a name.
+    pub const fn ip(&self) -> Option<IpAddr> {
+        match &self.host {
+            Host::Ip(address) => Some(*address),
+            Host::Name(_) => None,
+        }
+    }
+
+    /// Returns the name, if the host is one.
+    pub fn name(&self) -> Option<&str> {
+        match &self.host {
+            Host::Ip(_) => None,
+            Host::Name(name) => Some(name),
+        }
+    }
+
+    /// Reads `address`: `192.0.2.1`, `[2001:db8::1]:4501`, `gw.example.net` or
+    /// `gw.example.net:4501`.
+    pub(crate) fn read(value: &Value<'_>) -> Option<Self> {
+        value.accepts(|| "IP address or name, with or without a port".to_owned());
+        let text = value.text()?;
+        if text.contains('%') {
+            return value.fault(
+                format!(
+                    "`{text}` names an interface, and such an address belongs to one link only"
+                ),
+                "write a global address, or one of a private network (fd00::/8)",
+            );
+        }
+        let (host, port) = split(text);
+        let port = match port {
+            None => None,
+            Some(port) => Some(read_port(value, text, port)?),
+        };
+        let host = read_host(value, text, host)?;
+        Some(Self { host, port })
+    }
+}
+
+impl From<IpAddr> for Address {
+    fn from(address: IpAddr) -> Self {
+        Self {
+            host: Host::Ip(address),
+            port: None,
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.host, self.port) {
+            (Host::Ip(address), None) => write!(f, "{address}"),
+            (Host::Ip(address), Some(port)) => write!(f, "{}", SocketAddr::new(*address, port)),
+            (Host::Name(name), None) => f.write_str(name),
+            (Host::Name(name), Some(port)) => write!(f, "{name}:{port}"),
+        }
+    }
+}
+
+/// Separates the port. The colons of an IPv6 address without brackets belong to it.
+fn split(text: &str) -> (&str, Option<&str>) {
+    if let Some((host, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) {
+        return match rest.strip_prefix(':') {
+            Some(port) => (host, Some(port)),
+            None if rest.is_empty() => (host, None),
+            None => (text, None),
+        };
+    }
+    match text.split_once(':') {
+        Some((host, port)) if !port.contains(':') => (host, Some(port)),
+        _ => (text, None),
+    }
+}
+
+fn read_port(value: &Value<'_>, text: &str, port: &str) -> Option<u16> {
+    let digits = port.bytes().all(|octet| octet.is_ascii_digit());
+    let number = port.parse().ok().filter(|port| digits && *port > 0);
+    number.or_else(|| {
+        value.fault(
+            format!("`{}` has no valid port", text.escape_debug()),
+            "write a port from 1 to 65535 after the colon, like \"gw.example.net:4501\"",
+        )
+    })
+}
+
+fn read_host(value: &Value<'_>, text: &str, host: &str) -> Option<Host> {
+    match host.parse::<IpAddr>() {
+        Ok(IpAddr::V6(address)) if address.is_unicast_link_local() => value.fault(
+            format!("`{text}` is link-local, so it belongs to one link only"),
+            "write a global address, or one of a private network (fd00::/8)",
+        ),
+        Ok(address) => Some(Host::Ip(address)),
+        Err(_) if is_name(host) => {
+            let name = host.strip_suffix('.').unwrap_or(host);
+            Some(Host::Name(name.to_ascii_lowercase().into()))
+        }
+        Err(_) => value.fault(
+            format!("`{}` is no IP address and no complete name", text.escape_debug()),
+            "write it like \"192.0.2.1\", \"2001:db8::1\" or \"gw.example.net\", with a port like \"gw.example.net:4501\" or \"[2001:db8::1]:4501\"",
+        ),
+    }
+}
+
+/// Returns true for a complete name of a host (RFC 1123 section 2.1). Digits at the end are an IPv4
+/// address with a fault. A name in other characters has a form in these (`xn--`).
+fn is_name(text: &str) -> bool {
+    let name = text.strip_suffix('.').unwrap_or(text);
+    let is_label = |label: &str| {
+        let inside = |octet: u8| octet.is_ascii_alphanumeric() || octet == b'-';
+        (1..=LONGEST_LABEL).contains(&label.len())
+            && label.bytes().all(inside)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let Some((_, last)) = name.rsplit_once('.') else {
+        return false;
+    };
+    let digits = last.bytes().all(|octet| octet.is_ascii_digit());
+    name.len() <= LONGEST_NAME && name.split('.').all(is_label) && !digits
+}
