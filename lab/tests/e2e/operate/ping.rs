@@ -13,7 +13,7 @@ use serde_json::Value;
 fn block(host: &Host, hook: &str) -> Result<()> {
     let rules = format!(
         "table inet lossy {{\n\
-         chain esp {{\n\
+         chain drops {{\n\
          type filter hook {hook} priority 0; policy accept;\n\
          udp dport 4500 @th,64,32 != 0 counter drop\n\
          }}\n}}\n"

@@ -57,6 +57,8 @@ pub enum CannotPing {
 pub(crate) struct Pings {
     runs: BTreeMap<PeerId, (PingId, Run)>,
     last: u64,
+    /// No peer is pinged before this time: another command has just done so.
+    pauses: BTreeMap<PeerId, Instant>,
     waiting: VecDeque<Waiting>,
 }
 
@@ -87,11 +89,13 @@ impl Pings {
             return Err(CannotPing::NoChild);
         }
         let sa = sending(peer, sas).map_or(established, |(_, child)| child.ike);
+        self.pauses.retain(|_, until| *until > turn.now);
+        let from = self.pauses.get(&peer).copied();
         self.last += 1;
         let id = PingId(self.last);
         let is_ours = turn.ike.has_our_vendor_id(sa);
-        self.runs
-            .insert(peer, (id, Run::begin(sa, count, is_ours, turn.now)));
+        let run = Run::begin(sa, count, is_ours, turn.now);
+        self.runs.insert(peer, (id, run.not_before(from)));
         turn.add(IkeCommand::AskPingCounts(sa, id.0));
         Ok(id)
     }
@@ -102,6 +106,8 @@ impl Pings {
         let (peer, _) = self.runs.iter().find(ended)?;
         let peer = *peer;
         let (_, run) = self.runs.remove(&peer)?;
+        self.pauses
+            .extend(run.pauses_until().map(|until| (peer, until)));
         Some(run.report())
     }
 

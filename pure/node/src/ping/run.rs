@@ -64,6 +64,8 @@ pub(super) struct Run {
     count: usize,
     is_ours: bool,
     begun: Instant,
+    /// No ping is sent before this time.
+    from: Instant,
     phase: Phase,
     pings: Vec<Ping>,
     ike: Option<Duration>,
@@ -80,12 +82,26 @@ impl Run {
             count: count.get().into(),
             is_ours,
             begun: now,
+            from: now,
             phase: Phase::Before(now + PATIENCE),
             pings: Vec::new(),
             ike: None,
             before: None,
             after: None,
         }
+    }
+
+    /// Sends no ping before a time: the peer answers only some in a second, whichever command sends
+    /// them.
+    pub fn not_before(self, from: Option<Instant>) -> Self {
+        let from = from.unwrap_or(self.from);
+        Self { from, ..self }
+    }
+
+    /// Returns the time before which no other run should ping the peer.
+    pub fn pauses_until(&self) -> Option<Instant> {
+        let last = self.pings.last()?;
+        Some(last.sent + INTERVAL)
     }
 
     /// Ends the run where it is.
@@ -162,7 +178,7 @@ impl Run {
 
     fn begin_pings(&mut self, now: Instant) {
         self.phase = match self.is_ours {
-            true => Phase::Pinging(now),
+            true => Phase::Pinging(now.max(self.from)),
             false => Phase::Over,
         };
     }
@@ -306,6 +322,19 @@ mod tests {
         assert_eq!(steps, [Step::Ping(0), Step::Ping(1), Step::Ping(2)]);
         assert_eq!(now, Instant::ZERO + PATIENCE + 2 * INTERVAL + REST);
         assert_eq!((run.report().ike, run.report().received), (None, None));
+    }
+
+    #[test]
+    fn a_run_after_another_keeps_the_distance_of_pings() {
+        let mut first = run(1);
+        first.handle_counts(counts(0, 0), at(1));
+        assert_eq!(first.step(|| 1, at(1)), Some(Step::Ping(1)));
+        assert_eq!(first.pauses_until(), Some(at(251)));
+        let mut second = run(1).not_before(first.pauses_until());
+        second.handle_counts(counts(1, 1), at(20));
+        assert_eq!(second.step(|| 2, at(20)), None);
+        assert_eq!(second.poll_timeout(), Some(at(251)));
+        assert_eq!(second.step(|| 2, at(251)), Some(Step::Ping(2)));
     }
 
     #[test]

@@ -168,6 +168,15 @@ fn a_ping_needs_a_tunnel_and_the_end_of_the_one_before() {
     assert_eq!(refused(&mut world, MOBILE, "gw"), CannotPing::NotUp);
 }
 
+/// The peer answers eight in a second, and what it does not answer would be taken for a loss.
+#[test]
+fn commands_one_after_the_other_ping_no_faster_than_one() {
+    let mut world = World::connected(Policies::default());
+    for _ in 0..40 {
+        assert_eq!(ping(&mut world, 1).returned, 1);
+    }
+}
+
 #[test]
 fn a_tunnel_that_goes_down_ends_the_ping() {
     let mut world = World::connected(Policies::default());
