@@ -49,13 +49,19 @@ pub(crate) fn check_other(kind: &str, party: &Party, root: &Value<'_>) {
 /// Checks the keys of a table for many users, and those that only such a table has.
 pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
     let at = |key: &str| root.at(&["peer", &peer.party.name, key]);
-    let (is_pattern, is_never) = (peer.party.wildcard().is_some(), peer.unique == Unique::Never);
+    let (is_pattern, is_never) = (
+        peer.party.wildcard().is_some(),
+        peer.unique == Unique::Never,
+    );
     if is_pattern {
         check_proof(&at);
         check_address(&at);
     }
     let is_lent = matches!(peer.addressing, Addressing::Lent(_));
-    if is_pattern && !is_lent && let Some(id) = at("id") {
+    if is_pattern
+        && !is_lent
+        && let Some(id) = at("id")
+    {
         id.fault::<()>(
             "each of many users needs an inner address of its own",
             "write `pool = \"office\"` instead of `remote`, with a [pool.office]",

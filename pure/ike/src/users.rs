@@ -1,12 +1,12 @@
 //! Users: peers that proved one of the many identities for which a table of the configuration
 //! stands.
 //!
-//! A user is a peer of its own, with the settings of its table, from the proof of its identity until
-//! nothing is left of its IKE SAs. Only a proof makes one. How many a table may have is bounded,
-//! because whoever can issue certificates chooses the names in them.
+//! A user is a peer of its own, with the settings of its table, from the proof of its identity
+//! until nothing is left of its IKE SAs. Only a proof makes one. How many a table may have is
+//! bounded, because an issuer of certificates chooses the names in them.
 //!
-//! The tunnels of one identity belong to one user. Under [`Unique::Never`] each tunnel has a user of
-//! its own, with a number.
+//! The tunnels of one identity belong to one user. Under [`Unique::Never`] each tunnel has a user
+//! of its own, with a number.
 
 use crate::config::Peer;
 use model::{Identity, PeerId, Unique};

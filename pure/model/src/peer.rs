@@ -25,10 +25,10 @@ impl PeerId {
     }
 }
 
-/// The names of peers, by identifier. The name of a configured peer keeps its identifier for as long
-/// as the host runs, and no other name gets it. So an event about a peer that is no longer
-/// configured still has its name, and a peer that is configured again has its identifier. Users come
-/// and go, and each time have another identifier.
+/// The names of peers, by identifier. The name of a configured peer keeps its identifier for as
+/// long as the host runs, and no other name gets it. So an event about a peer that is no longer
+/// configured still has its name, and a peer that is configured again has its identifier. Users
+/// come and go, and each time have another identifier.
 #[derive(Clone, Debug, Default)]
 pub struct PeerNames {
     /// In the order of the identifiers.
@@ -57,7 +57,11 @@ impl PeerNames {
     /// Gives a name to a user that came. It is another one if a configured peer has that name.
     pub fn enter_user(&mut self, user: PeerId, name: &str) {
         let is_taken = self.configured(name).is_some();
-        let name = if is_taken { format!("{name} (user)") } else { name.to_owned() };
+        let name = if is_taken {
+            format!("{name} (user)")
+        } else {
+            name.to_owned()
+        };
         let name = Arc::from(name);
         self.users_by_name.insert(Arc::clone(&name), user);
         self.users.insert(user, name);
@@ -174,6 +178,9 @@ mod tests {
             names.leave(user);
         }
         assert_eq!(names.users.len(), MOST_LEFT);
-        assert_eq!((names.left.len(), names.users_by_name.len()), (MOST_LEFT, 0));
+        assert_eq!(
+            (names.left.len(), names.users_by_name.len()),
+            (MOST_LEFT, 0)
+        );
     }
 }

@@ -121,7 +121,11 @@ mod tests {
             ("*@staff.example.net", "alice@example.net", false),
             ("*@staff.example.net", "alice@evil-staff.example.net", false),
             ("*@staff.example.net", "alice@a.staff.example.net", false),
-            ("*@staff.example.net", "alice@staff.example.net.evil.example", false),
+            (
+                "*@staff.example.net",
+                "alice@staff.example.net.evil.example",
+                false,
+            ),
             ("*@staff.example.net", "alice.staff.example.net", false),
             ("*@staff.example.net", "*@staff.example.net", false),
             ("*@staff.example.net", "al ice@staff.example.net", false),

@@ -43,17 +43,29 @@ fn a_table_is_for_one_peer_or_for_everyone_whom_a_pattern_means() {
     }
     let one = load(&STAFF.replace("*@", "alice@"));
     assert_eq!(one.peers[0].user_identities(), None);
-    let each = STAFF.replace("*@", "alice@").replace("pool =", "unique = \"never\"\npool =");
+    let each = STAFF
+        .replace("*@", "alice@")
+        .replace("pool =", "unique = \"never\"\npool =");
     let each = load(&each);
-    assert!(matches!(each.peers[0].user_identities(), Some(Wildcard::One(_))));
+    assert!(matches!(
+        each.peers[0].user_identities(),
+        Some(Wildcard::One(_))
+    ));
 }
 
 #[test]
 fn tables_of_ones_own_and_other_patterns_stand_beside_a_pattern_and_no_second_one_like_it() {
     let beside = |id: &str| {
-        format!("{STAFF}[peer.other]\nid = \"{id}\"\nlocal = [\"10.8.0.0/16\"]\npool = \"office\"\n")
+        format!(
+            "{STAFF}[peer.other]\nid = \"{id}\"\nlocal = [\"10.8.0.0/16\"]\npool = \"office\"\n"
+        )
     };
-    for id in ["alice@staff.example.net", "*@sales.example.net", "*", "*.example.net"] {
+    for id in [
+        "alice@staff.example.net",
+        "*@sales.example.net",
+        "*",
+        "*.example.net",
+    ] {
         assert_eq!(load(&beside(id)).peers.len(), 2, "{id}");
     }
     let twice = only_fault(&beside("*@Staff.example.net"));
@@ -71,7 +83,10 @@ fn a_secret_or_a_key_that_many_share_is_refused_with_a_fix() {
         let lines = folder.lines(&text);
         assert_eq!(lines.len(), 1, "{lines:#?}");
         assert!(lines[0].contains(&format!("peer.staff.{key} | `{key}` is the same")));
-        assert!(lines[0].contains("each user needs a certificate"), "{lines:#?}");
+        assert!(
+            lines[0].contains("each user needs a certificate"),
+            "{lines:#?}"
+        );
     }
 }
 
@@ -79,11 +94,20 @@ fn a_secret_or_a_key_that_many_share_is_refused_with_a_fix() {
 fn what_does_not_fit_a_table_for_many_is_refused_with_a_fix() {
     let with = |line: &str| STAFF.replace("pool = \"office\"\n", &format!("{line}\n"));
     for (text, expected) in [
-        (with("address = \"192.0.2.1\"\nremote = [\"10.9.0.0/24\"]"), "who come from any address"),
-        (with("remote = [\"10.9.0.0/24\"]"), "an inner address of its own"),
+        (
+            with("address = \"192.0.2.1\"\nremote = [\"10.9.0.0/24\"]"),
+            "who come from any address",
+        ),
+        (
+            with("remote = [\"10.9.0.0/24\"]"),
+            "an inner address of its own",
+        ),
     ] {
         let lines = folder().lines(&text);
-        assert!(lines.iter().any(|line| line.contains(expected)), "{lines:#?}");
+        assert!(
+            lines.iter().any(|line| line.contains(expected)),
+            "{lines:#?}"
+        );
     }
     let one = STAFF.replace("*@", "alice@");
     let users = only_fault(&one.replace("pool =", "users = 5\npool ="));
@@ -91,9 +115,15 @@ fn what_does_not_fit_a_table_for_many_is_refused_with_a_fix() {
     let none = only_fault(&STAFF.replace("pool =", "users = 0\npool ="));
     assert!(none.contains("1 to 100000"), "{none}");
     let never = "unique = \"never\"\n";
-    let fixed = one.replace("pool = \"office\"\n", &format!("{never}remote = [\"10.7.0.1/32\"]\n"));
+    let fixed = one.replace(
+        "pool = \"office\"\n",
+        &format!("{never}remote = [\"10.7.0.1/32\"]\n"),
+    );
     let fixed = only_fault(&fixed);
-    assert!(fixed.contains("several tunnels needs an inner address"), "{fixed}");
+    assert!(
+        fixed.contains("several tunnels needs an inner address"),
+        "{fixed}"
+    );
     let resume = STAFF.replace("pool =", &format!("{never}resume = \"ticket\"\npool ="));
     let resume = only_fault(&resume);
     assert!(resume.contains("remove `resume`"), "{resume}");
@@ -101,16 +131,31 @@ fn what_does_not_fit_a_table_for_many_is_refused_with_a_fix() {
 
 #[test]
 fn what_is_no_pattern_is_refused_and_a_pattern_is_only_for_peers() {
-    for id in ["a*@example.net", "*@*.example.net", "**", "*@", "* @example.net"] {
+    for id in [
+        "a*@example.net",
+        "*@*.example.net",
+        "**",
+        "*@",
+        "* @example.net",
+    ] {
         let fault = only_fault(&STAFF.replace("*@staff.example.net", id));
-        assert!(fault.contains("is not an identity | write one name"), "{fault}");
+        assert!(
+            fault.contains("is not an identity | write one name"),
+            "{fault}"
+        );
         assert!(fault.contains("write \"*@example.net\""), "{fault}");
     }
     let licensed = format!(
         "{STAFF}[licensed.fa]\naddress = \"10.3.0.1\"\nid = \"*.example.net\"\npsk = \"fa.psk\"\n"
     );
     let licensed = only_fault(&licensed);
-    assert!(licensed.contains("only a [peer.NAME] can be for many users"), "{licensed}");
+    assert!(
+        licensed.contains("only a [peer.NAME] can be for many users"),
+        "{licensed}"
+    );
     let own = only_fault(&STAFF.replace("\"gateway.example.net\"", "\"*.example.net\""));
-    assert!(own.contains("node.id | `*.example.net` is not an identity"), "{own}");
+    assert!(
+        own.contains("node.id | `*.example.net` is not an identity"),
+        "{own}"
+    );
 }

@@ -154,9 +154,15 @@ fn users_of_one_table_are_up_by_their_own_names_with_addresses_of_their_own() ->
     }
     let status = gateway.strata("status")?;
     let (alice, table) = (named(&status, ALICE), named(&status, "staff"));
-    ensure!(alice["table"] == "staff" && alice["identity"] == ALICE, "{alice}");
+    ensure!(
+        alice["table"] == "staff" && alice["identity"] == ALICE,
+        "{alice}"
+    );
     ensure!(alice["kind"] == "vpn" && alice["children"][0]["remote"][0] == "10.9.0.1/32");
-    ensure!(table["users"]["here"] == 2 && table["users"]["most"] == 1000, "{table}");
+    ensure!(
+        table["users"]["here"] == 2 && table["users"]["most"] == 1000,
+        "{table}"
+    );
     let shown = gateway.strata_text("status")?;
     ensure_has(&shown, "peer staff  2 of 1000 users")?;
     ensure_has(&shown, &format!("peer {ALICE}  up"))?;
@@ -164,7 +170,10 @@ fn users_of_one_table_are_up_by_their_own_names_with_addresses_of_their_own() ->
     let metrics = gateway.strata_text("metrics")?;
     ensure_has(&metrics, &format!("strata_peer_up{{peer=\"{BOB}\"}} 1"))?;
     ensure_has(&metrics, "strata_table_users{peer=\"staff\"} 2")?;
-    ensure!(!metrics.contains("strata_peer_up{peer=\"staff\"}"), "{metrics}");
+    ensure!(
+        !metrics.contains("strata_peer_up{peer=\"staff\"}"),
+        "{metrics}"
+    );
     ensure_has(&gateway.strata_text(&format!("explain {ALICE}"))?, "up")?;
     // A table of one's own comes first.
     bob.stop()?;
@@ -214,8 +223,9 @@ fn a_user_of_another_domain_or_one_too_many_is_refused_with_a_reason() -> Result
     ensure_has(&refused(&alice)?, "TEMPORARY_FAILURE")?;
     let told = |status: &Value| {
         let reason = named(status, "staff")["last_refusal"]["reason"].to_string();
-        reason.contains(&format!("{ALICE} is not admitted: 1 users are here already"))
-            && reason.contains("raise `users`")
+        reason.contains(&format!(
+            "{ALICE} is not admitted: 1 users are here already"
+        )) && reason.contains("raise `users`")
     };
     gateway.wait_until("status", DEADLINE, told)?;
     // The place is free once its user has left.
@@ -231,7 +241,10 @@ fn a_user_of_another_domain_or_one_too_many_is_refused_with_a_reason() -> Result
 #[lab::test]
 fn a_secret_for_many_users_is_a_fault_of_the_file() -> Result<()> {
     let pair = issued(Pair::new("users")?)?;
-    pair.gateway.secret("staff.psk", "a secret that all users know, and none is proved by")?;
+    pair.gateway.secret(
+        "staff.psk",
+        "a secret that all users know, and none is proved by",
+    )?;
     let shared = STAFF.replace("pool =", "psk = \"staff.psk\"\npool =");
     let config = gateway_config(&pair.gateway, &shared);
     pair.gateway.file("strata.toml", &config)?;
@@ -254,7 +267,10 @@ fn a_revoked_user_goes_and_the_others_stay() -> Result<()> {
     let mut gateway = start_gateway(&pair, STAFF)?;
     let alice = connect(&pair, &pair.mobile, ALICE)?;
     let _bob = connect(&pair, &pair.between, BOB)?;
-    strata(&pair.mobile, &format!("pki revoke --ca root made/{ALICE}.pem"))?;
+    strata(
+        &pair.mobile,
+        &format!("pki revoke --ca root made/{ALICE}.pem"),
+    )?;
     publish(&pair)?;
     gateway.strata_text("reload")?;
     let gone = |status: &Value| !is_named_up(status, ALICE) && is_named_up(status, BOB);
@@ -283,7 +299,8 @@ fn a_reload_that_narrows_the_pattern_ends_those_whom_it_no_longer_means() -> Res
 /// Alice's key is on two machines.
 // Works: users
 #[lab::test]
-fn a_second_machine_of_one_user_replaces_the_first_or_is_refused_or_stays_beside_it() -> Result<()> {
+fn a_second_machine_of_one_user_replaces_the_first_or_is_refused_or_stays_beside_it() -> Result<()>
+{
     let pair = issued(Pair::new("users")?)?;
     let unique = |word: &str| STAFF.replace("pool =", &format!("unique = \"{word}\"\npool ="));
     let mut gateway = start_gateway(&pair, &unique("keep"))?;
@@ -292,9 +309,15 @@ fn a_second_machine_of_one_user_replaces_the_first_or_is_refused_or_stays_beside
     ensure_has(&refused(&second)?, "TEMPORARY_FAILURE")?;
     let status = gateway.strata("status")?;
     let alice = named(&status, ALICE);
-    ensure!(alice["state"] == "up" && alice["remote"] == "10.3.0.2:4500", "{alice}");
+    ensure!(
+        alice["state"] == "up" && alice["remote"] == "10.3.0.2:4500",
+        "{alice}"
+    );
     let reason = alice["last_refusal"]["reason"].to_string();
-    ensure_has(&reason, "the peer is up from 10.3.0.2, and that tunnel stays")?;
+    ensure_has(
+        &reason,
+        "the peer is up from 10.3.0.2, and that tunnel stays",
+    )?;
     ensure!(is_up(&first.strata("status")?), "the first is not touched");
     second.strata_text("down office")?;
     gateway.change(&gateway_config(&pair.gateway, &unique("never")))?;

@@ -113,8 +113,8 @@ impl Responder {
         Some(self.resumed.as_ref()?.entry.usage)
     }
 
-    /// Returns the proof, or the payloads of the response that asks for another round; `None` if the
-    /// engine has to decide about an initiator that is proved. The same step follows once more.
+    /// Returns the proof, or the payloads of the response that asks for another round; `None` if
+    /// the engine has to decide about an initiator that is proved. The same step follows once more.
     pub(crate) fn step<'p, 'c: 'p>(
         &mut self,
         round: Round<'p>,
@@ -145,11 +145,7 @@ impl Responder {
     }
 
     /// Returns the peer that the engine has decided about.
-    fn decided<'c>(
-        &self,
-        identity: &Identity,
-        config: &'c PeerTable,
-    ) -> Result<&'c Peer, Refusal> {
+    fn decided<'c>(&self, identity: &Identity, config: &'c PeerTable) -> Result<&'c Peer, Refusal> {
         let verdict = self.verdict.as_ref();
         let peer = verdict.and_then(|verdict| config.peer(verdict.peer));
         peer.ok_or_else(|| Refusal::UnknownIdentity(identity.clone()))

@@ -106,7 +106,13 @@ impl Engine {
     fn enter_user(&mut self, applicant: &Applicant) -> Result<PeerId, Refusal> {
         let (table, identity) = (applicant.peer, &applicant.identity);
         let is_barred = |peer: &PeerId| self.barred.contains(peer);
-        if is_barred(&table) || self.config.users.alike(identity).any(|peer| is_barred(&peer)) {
+        if is_barred(&table)
+            || self
+                .config
+                .users
+                .alike(identity)
+                .any(|peer| is_barred(&peer))
+        {
             return Err(Refusal::TakenDown);
         }
         let Some(known) = self.config.peer(table).cloned() else {
@@ -130,9 +136,8 @@ impl Engine {
     /// Removes a user of whom only ended IKE SAs are left, to give its place to another. One of the
     /// same identity goes first.
     fn give_place(&mut self, table: PeerId, identity: &Identity) -> Option<()> {
-        let has_ended = |user: &PeerId| {
-            !self.barred.contains(user) && self.sas_with(*user).all(Sa::has_ended)
-        };
+        let has_ended =
+            |user: &PeerId| !self.barred.contains(user) && self.sas_with(*user).all(Sa::has_ended);
         let is_alike = |user: &PeerId| {
             let peer = self.config.peer(*user);
             peer.is_some_and(|peer| peer.identity == *identity)

@@ -195,12 +195,24 @@ fn a_table_of_ones_own_comes_first_then_the_longest_pattern() {
         own
     };
     for (tables, expected) in [
-        (vec![table("*"), table(STAFF), own("alice@staff.example.net")], "alice@staff.example.net"),
-        (vec![table("*"), table(STAFF), own("bob@staff.example.net")], STAFF),
+        (
+            vec![table("*"), table(STAFF), own("alice@staff.example.net")],
+            "alice@staff.example.net",
+        ),
+        (
+            vec![table("*"), table(STAFF), own("bob@staff.example.net")],
+            STAFF,
+        ),
         (vec![table("*"), table("*@sales.example.net")], "*"),
     ] {
         let pair = connected(alice(), gateway_with(tables));
-        let peer = pair.right.engine.sas().next().and_then(|sa| sa.peer).unwrap();
+        let peer = pair
+            .right
+            .engine
+            .sas()
+            .next()
+            .and_then(|sa| sa.peer)
+            .unwrap();
         let table = pair.right.engine.table_of(peer).unwrap_or(peer);
         assert_eq!(table, peer_id(expected), "{expected}");
     }
@@ -248,7 +260,10 @@ fn a_user_is_forgotten_when_nothing_is_left_of_its_tunnel_and_has_its_address_ag
     let engine = &pair.right.engine;
     assert!(engine.peer(first).is_none() && engine.attempt(first).is_none());
     pair.connect();
-    assert_eq!(up(&pair), strings([("alice@staff.example.net", "10.9.0.1")]));
+    assert_eq!(
+        up(&pair),
+        strings([("alice@staff.example.net", "10.9.0.1")])
+    );
     assert_ne!(entered(&pair)[1].1, first, "identifiers are not used again");
 }
 
@@ -274,7 +289,10 @@ fn of_two_machines_with_one_identity_the_older_one_is_kept_while_it_answers() {
     assert_eq!(pair.right.refusals(), [why]);
     assert_eq!((pair.right.up(), pair.left.up()), (1, 0));
     assert_eq!(pair.right.down_reasons(), [] as [&DownReason; 0]);
-    assert_eq!(up(&pair), strings([("alice@staff.example.net", "10.9.0.1")]));
+    assert_eq!(
+        up(&pair),
+        strings([("alice@staff.example.net", "10.9.0.1")])
+    );
     // The first machine does not answer any more, which the attempt has found out.
     pair.run_for(LONG);
     assert_eq!(pair.right.up(), 0);
@@ -284,16 +302,13 @@ fn of_two_machines_with_one_identity_the_older_one_is_kept_while_it_answers() {
 
 #[test]
 fn a_machine_that_restarts_at_its_address_is_no_second_one() {
-    for kept in [
-        unique(Unique::Keep),
-        {
-            let mut config = staff();
-            let peer = &mut config.peers[0];
-            (peer.identity, peer.users) = (identity("alice@staff.example.net"), None);
-            peer.unique = Unique::Keep;
-            config
-        },
-    ] {
+    for kept in [unique(Unique::Keep), {
+        let mut config = staff();
+        let peer = &mut config.peers[0];
+        (peer.identity, peer.users) = (identity("alice@staff.example.net"), None);
+        peer.unique = Unique::Keep;
+        config
+    }] {
         let mut pair = connected(alice(), kept);
         connect_other(&mut pair, alice(), 2);
         assert_eq!((pair.right.up(), pair.left.up()), (1, 1));
@@ -318,7 +333,12 @@ fn two_machines_with_one_identity_can_be_up_side_by_side_with_an_address_each() 
     pair.with(Side::Right, |engine, now| engine.bar(first, true, now));
     connect_other(&mut pair, alice(), 3);
     assert_eq!((pair.right.up(), names(&pair).len()), (2, 2));
-    let lessees: Vec<_> = pair.right.engine.leases().map(|lease| lease.identity).collect();
+    let lessees: Vec<_> = pair
+        .right
+        .engine
+        .leases()
+        .map(|lease| lease.identity)
+        .collect();
     let lessees: Vec<_> = lessees.iter().map(ToString::to_string).collect();
     assert_eq!(lessees, ["alice@staff.example.net", second]);
 }
@@ -366,11 +386,7 @@ pub(crate) fn refused_by_ticket() -> Pair {
     full(Resumption::Tickets)
 }
 
-const WAYS: [Resumption; 3] = [
-    Resumption::Tickets,
-    Resumption::Skid3,
-    Resumption::Skid3Pfs,
-];
+const WAYS: [Resumption; 3] = [Resumption::Tickets, Resumption::Skid3, Resumption::Skid3Pfs];
 
 #[test]
 fn a_session_comes_back_under_the_identity_that_was_proved() {
@@ -379,7 +395,10 @@ fn a_session_comes_back_under_the_identity_that_was_proved() {
         pair.connect();
         assert_eq!(pair.right.resumed(), [false, true], "{way:?}");
         assert_eq!(here(&pair), ["alice@staff.example.net"]);
-        assert_eq!(up(&pair), strings([("alice@staff.example.net", "10.9.0.1")]));
+        assert_eq!(
+            up(&pair),
+            strings([("alice@staff.example.net", "10.9.0.1")])
+        );
     }
 }
 
@@ -392,7 +411,10 @@ fn a_session_that_comes_back_counts_among_the_users() {
         assert!(!pair.right.resumed().contains(&true));
         assert!(here(&pair).is_empty());
         let full = pair.right.refusals();
-        assert!(full.iter().any(|why| why.contains("0 users are here")), "{full:?}");
+        assert!(
+            full.iter().any(|why| why.contains("0 users are here")),
+            "{full:?}"
+        );
     }
 }
 

@@ -38,12 +38,25 @@ fn peer(world: &World, name: &str) -> Option<PeerStatus> {
 fn a_user_is_up_by_its_own_name_and_its_table_tells_how_many_there_are() {
     let mut world = connected(Policies::default());
     let user = peer(&world, ALICE).unwrap();
-    assert_eq!((user.state, user.table.as_deref()), (PeerState::Up, Some("alice")));
-    assert_eq!((user.identity.to_string(), user.users), (ALICE.to_owned(), None));
+    assert_eq!(
+        (user.state, user.table.as_deref()),
+        (PeerState::Up, Some("alice"))
+    );
+    assert_eq!(
+        (user.identity.to_string(), user.users),
+        (ALICE.to_owned(), None)
+    );
     let table = peer(&world, "alice").unwrap();
     let users = table.users.unwrap();
-    assert_eq!((table.state, users.here, users.most), (PeerState::Down, 1, 10));
-    let names: Vec<_> = world.nodes[GATEWAY].peers().into_iter().map(|p| p.name).collect();
+    assert_eq!(
+        (table.state, users.here, users.most),
+        (PeerState::Down, 1, 10)
+    );
+    let names: Vec<_> = world.nodes[GATEWAY]
+        .peers()
+        .into_iter()
+        .map(|p| p.name)
+        .collect();
     assert_eq!(names, ["alice", "fa", ALICE]);
     // Licences of the table hold for its users.
     assert_eq!(world.nodes[LICENSED].held_grants().len(), 1);
@@ -82,30 +95,44 @@ fn packets_to_a_user_are_as_its_table_says() {
     world.sealed.clear();
     let before = world.sealed.len();
     world.run_for(interval * 50);
-    assert_eq!(world.sealed[before..].iter().filter(|(who, _)| *who == GATEWAY).count(), 0);
+    assert_eq!(
+        world.sealed[before..]
+            .iter()
+            .filter(|(who, _)| *who == GATEWAY)
+            .count(),
+        0
+    );
 }
 
 #[test]
 fn a_user_can_be_taken_down_by_name_and_is_forgotten_after_it_has_left() {
     let mut world = connected(Policies::default());
-    world.command(GATEWAY, |node, now| node.down(ALICE, now)).unwrap();
+    world
+        .command(GATEWAY, |node, now| node.down(ALICE, now))
+        .unwrap();
     world.run_for(LONG);
     let user = peer(&world, ALICE).unwrap();
     assert_eq!(user.state, PeerState::Down, "it is refused, and known");
-    world.command(GATEWAY, |node, now| node.up(ALICE, now)).unwrap();
+    world
+        .command(GATEWAY, |node, now| node.up(ALICE, now))
+        .unwrap();
     world.run_for(LONG);
     assert!(world.tunnel_is_up());
-    world.command(MOBILE, |node, now| node.down("gw", now)).unwrap();
+    world
+        .command(MOBILE, |node, now| node.down("gw", now))
+        .unwrap();
     world.run_for(LONG);
     assert!(peer(&world, ALICE).is_none());
     let down = world.command(GATEWAY, |node, now| node.down(ALICE, now));
     assert_eq!(down, Err(UnknownPeer));
     // What is told of it still has its name.
     let node = &world.nodes[GATEWAY];
-    let mut downs = world.events[GATEWAY].iter().filter_map(|event| match event {
-        crate::Event::PeerDown { peer, .. } => Some(node.name(*peer)),
-        _ => None,
-    });
+    let mut downs = world.events[GATEWAY]
+        .iter()
+        .filter_map(|event| match event {
+            crate::Event::PeerDown { peer, .. } => Some(node.name(*peer)),
+            _ => None,
+        });
     assert_eq!(downs.next(), Some(ALICE));
     assert!(downs.all(|name| name == ALICE));
 }
@@ -113,12 +140,16 @@ fn a_user_can_be_taken_down_by_name_and_is_forgotten_after_it_has_left() {
 #[test]
 fn a_table_that_is_taken_down_takes_its_users_down() {
     let mut world = connected(Policies::default());
-    world.command(GATEWAY, |node, now| node.down("alice", now)).unwrap();
+    world
+        .command(GATEWAY, |node, now| node.down("alice", now))
+        .unwrap();
     world.run_for(LONG);
     assert!(!world.tunnel_is_up() && peer(&world, ALICE).is_none());
     let refusal = peer(&world, "alice").unwrap().refusal.unwrap();
     assert_eq!(refusal.why.to_string(), "the peer was taken down here");
-    world.command(GATEWAY, |node, now| node.up("alice", now)).unwrap();
+    world
+        .command(GATEWAY, |node, now| node.up("alice", now))
+        .unwrap();
     world.run_for(LONG);
     assert!(world.tunnel_is_up());
 }
@@ -127,7 +158,11 @@ fn a_table_that_is_taken_down_takes_its_users_down() {
 fn a_reload_that_removes_the_table_ends_its_users() {
     let mut world = connected(Policies::default());
     world.reconfigure(GATEWAY, |config| drop(config.peers.remove(0)));
-    let names: Vec<_> = world.nodes[GATEWAY].peers().into_iter().map(|p| p.name).collect();
+    let names: Vec<_> = world.nodes[GATEWAY]
+        .peers()
+        .into_iter()
+        .map(|p| p.name)
+        .collect();
     assert_eq!(names, ["fa"]);
     world.run_for(Duration::from_secs(1));
     assert!(world.nodes[LICENSED].held_grants().is_empty());
@@ -138,15 +173,25 @@ fn a_reload_that_removes_the_table_ends_its_users() {
 fn users_that_come_and_leave_take_no_more_memory_than_those_that_are_here() {
     let mut world = connected(Policies::default());
     for _ in 0..30 {
-        world.command(MOBILE, |node, now| node.down("gw", now)).unwrap();
+        world
+            .command(MOBILE, |node, now| node.down("gw", now))
+            .unwrap();
         world.run_for(Duration::from_secs(1));
-        world.command(MOBILE, |node, now| node.up("gw", now)).unwrap();
+        world
+            .command(MOBILE, |node, now| node.up("gw", now))
+            .unwrap();
         world.run_for(Duration::from_secs(2));
         assert!(peer(&world, "alice").unwrap().users.unwrap().here <= 10);
     }
-    world.command(MOBILE, |node, now| node.down("gw", now)).unwrap();
+    world
+        .command(MOBILE, |node, now| node.down("gw", now))
+        .unwrap();
     world.run_for(LONG);
-    let names: Vec<_> = world.nodes[GATEWAY].peers().into_iter().map(|p| p.name).collect();
+    let names: Vec<_> = world.nodes[GATEWAY]
+        .peers()
+        .into_iter()
+        .map(|p| p.name)
+        .collect();
     assert_eq!(names, ["alice", "fa"]);
 }
 
@@ -161,6 +206,9 @@ fn a_user_with_the_name_of_another_table_has_another_name() {
     });
     world.run_for(Duration::from_secs(10));
     let user = peer(&world, &format!("{ALICE} (user)")).unwrap();
-    assert_eq!((user.state, user.table.as_deref()), (PeerState::Up, Some("staff")));
+    assert_eq!(
+        (user.state, user.table.as_deref()),
+        (PeerState::Up, Some("staff"))
+    );
     assert_eq!(peer(&world, ALICE).unwrap().table, None);
 }
