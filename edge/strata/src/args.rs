@@ -1,10 +1,10 @@
 //! The command line.
 
 use crate::audit::Wanted;
+use crate::completions::Shell;
 use crate::enrol::Enrol;
 use crate::import::Import;
 use crate::init::Init;
-use crate::completions::Shell;
 use crate::pki::Pki;
 use crate::status;
 use clap::{Parser, Subcommand};

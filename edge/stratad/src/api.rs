@@ -243,7 +243,8 @@ impl Api {
         let all = sessions.list(&self.view.strategy(), up, config::today());
         let all = all.unwrap_or_default().into_iter();
         let all = all.map(|session| session.identity);
-        all.filter(|identity| node.stands_for(name, identity)).collect()
+        all.filter(|identity| node.stands_for(name, identity))
+            .collect()
     }
 
     /// Returns the state of the selected peers, and with the first of them that of the host.

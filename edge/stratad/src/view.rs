@@ -14,9 +14,8 @@ use crate::journal;
 use crate::sink::IoCounters;
 use control::{
     Candidate, Carrier, Child, ChildKind, ChildMode, Congestion, Fill, Lease, Leases, Lookup,
-    MtuOrigin,
-    Paths, Peer, PeerState, Refusal, Selection, Standing, Status, Traffic, TunnelPaths, Users, Who,
-    Window,
+    MtuOrigin, Paths, Peer, PeerState, Refusal, Selection, Standing, Status, Traffic, TunnelPaths,
+    Users, Who, Window,
 };
 use mobile_ip::mobile_ip;
 use model::{Exchanges, Instant, TrafficSelector};

@@ -104,7 +104,9 @@ impl Workers {
             Command::Watch(id) => self.each(|worker| worker.watch(id)),
             Command::SkipTo(id, number) => self.each(|worker| worker.skip_to(id, number)),
             Command::Policies(spd) => self.each(|worker| worker.set_policies(spd.clone())),
-            Command::Settings(peer, settings) => self.each(|worker| worker.set_peer(peer, settings)),
+            Command::Settings(peer, settings) => {
+                self.each(|worker| worker.set_peer(peer, settings))
+            }
             Command::Level(peer, choice) => self.each(|worker| worker.set_level(peer, choice)),
             Command::Clamp(mtu) => self.each(|worker| worker.set_clamp(mtu)),
         }

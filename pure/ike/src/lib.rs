@@ -87,8 +87,8 @@ pub use attempt::{Attempt, End, Offer};
 pub use bad_proof::BadProof;
 pub use config::{
     Addressing, ChildPolicy, Config, Elsewhere, FRAGMENT, Lifetimes, Limits, NATT_PORT, PORT, Peer,
-    PeerRole, PeerTerms, Resumption, Slot, Stance, Tcp, Timers, UserPolicy, ZonePolicy,
-    is_slot, slot_name,
+    PeerRole, PeerTerms, Resumption, Slot, Stance, Tcp, Timers, UserPolicy, ZonePolicy, is_slot,
+    slot_name,
 };
 pub use counters::{Counters, DropReason};
 pub use credential::{Credential, Signer};

@@ -187,7 +187,11 @@ mod tests {
 
     #[test]
     fn the_spelling_of_an_identity_is_kept() {
-        for text in ["Branch.Example.NET", "Ops@Example.NET", "o'brien@example.net"] {
+        for text in [
+            "Branch.Example.NET",
+            "Ops@Example.NET",
+            "o'brien@example.net",
+        ] {
             assert_eq!(identity(text).to_string(), text);
         }
     }

@@ -228,6 +228,8 @@ impl Settings {
         self.cover.extend(settings.cover.map(|cover| (peer, cover)));
         let places = settings.places;
         self.places.extend(places.map(|places| (peer, places)));
+        self.hosts.extend(settings.host.map(|host| (peer, host)));
+        self.ports.extend(settings.port.map(|port| (peer, port)));
     }
 
     fn take(&mut self, id: PeerId, peer: &mut Peer) {
@@ -260,7 +262,7 @@ pub(crate) struct PeerSettings {
     pub packets: esp::PeerSettings,
     pub cover: Option<Duration>,
     pub places: Option<crate::Places>,
-    pub host: Option<Host>,
+    pub host: Option<Box<str>>,
     pub port: Option<u16>,
 }
 

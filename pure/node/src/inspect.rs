@@ -138,7 +138,10 @@ impl View<'_> {
         let heard = up.and_then(|sa| packets.chain(sa.heard).max());
         Some(PeerStatus {
             name: self.names.name(peer.id).to_owned(),
-            table: self.ike.table_of(peer.id).map(|table| self.names.name(table).to_owned()),
+            table: self
+                .ike
+                .table_of(peer.id)
+                .map(|table| self.names.name(table).to_owned()),
             users: peer.users.as_ref().map(|users| UserCount {
                 here: self.ike.count_users(peer.id),
                 most: users.most,

@@ -622,11 +622,17 @@ fn strongswan_is_a_user_of_a_table_by_its_certificate_alone() -> Result<()> {
     strata(&duo.ours, "pki ca --name Root --out root")?;
     let (alice, eve) = ("alice@staff.example", "eve@sales.example");
     for id in ["ours.example", alice, eve] {
-        strata(&duo.ours, &format!("pki issue --ca root --out made --id {id}"))?;
+        strata(
+            &duo.ours,
+            &format!("pki issue --ca root --out made --id {id}"),
+        )?;
     }
     let ours = lender_of_charon(&duo.ours)
         .replace("psk = \"theirs.psk\"\n", "")
-        .replace("[peer.theirs]\nid = \"theirs.example\"", "[peer.staff]\nid = \"*@staff.example\"")
+        .replace(
+            "[peer.theirs]\nid = \"theirs.example\"",
+            "[peer.staff]\nid = \"*@staff.example\"",
+        )
         .replace("[tunnel]", OUR_CERTIFICATE);
     let daemon = duo.ours.stratad(&ours)?;
     let charon_of = |id: &'static str| {
