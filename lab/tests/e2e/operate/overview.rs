@@ -78,7 +78,7 @@ fn ten_thousand_peers_are_listed_while_packets_pass() -> Result<()> {
         .find(|line| line.starts_with("10,002 peers: 1 up, "));
     let summary = summary.context("no summary")?;
     // The licensed node is not there, and is tried.
-    let counts = ["10000 down", "10001 down"];
+    let counts = ["10,000 down", "10,001 down"];
     ensure!(
         counts.iter().any(|count| summary.ends_with(count)),
         "{summary}"
