@@ -17,7 +17,7 @@ impl Request {
     pub const fn right(&self) -> Right {
         match self {
             Self::Paths
-            | Self::Status
+            | Self::Status(_)
             | Self::Zones
             | Self::Flows
             | Self::Leases
@@ -35,6 +35,8 @@ impl Request {
             | Self::Redirect { .. }
             | Self::Move { .. }
             | Self::Level { .. }
+            // Sends packets.
+            | Self::Ping { .. }
             | Self::Sessions { .. }
             // Keys, in a folder of the client's choice.
             | Self::Keylog { .. }
@@ -55,6 +57,7 @@ pub(crate) fn refusal() -> Failure {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::Selection;
     use std::collections::BTreeSet;
 
     /// A request of each kind, with the right that it needs.
@@ -78,6 +81,10 @@ pub(crate) mod tests {
             peer: peer(),
             signal: "integrity".to_owned(),
         };
+        let ping = Request::Ping {
+            peer: peer(),
+            count: None,
+        };
         vec![
             (up, Change),
             (Request::Down { peer: None, child }, Change),
@@ -92,8 +99,9 @@ pub(crate) mod tests {
             (Request::Redirect { peer: peer(), to }, Change),
             (moved, Change),
             (level, Change),
+            (ping, Change),
             (Request::Paths, Read),
-            (Request::Status, Read),
+            (Request::Status(Selection::default()), Read),
             (Request::Zones, Read),
             (Request::Flows, Read),
             (Request::Leases, Read),
@@ -122,7 +130,7 @@ pub(crate) mod tests {
             Request::Move { .. } => 5,
             Request::Level { .. } => 6,
             Request::Paths => 7,
-            Request::Status => 8,
+            Request::Status(_) => 8,
             Request::Zones => 9,
             Request::Flows => 10,
             Request::Leases => 11,
@@ -132,13 +140,14 @@ pub(crate) mod tests {
             Request::Explain { .. } => 15,
             Request::Metrics => 16,
             Request::Version => 17,
+            Request::Ping { .. } => 18,
         }
     }
 
     #[test]
     fn the_examples_have_every_kind_of_request() {
         let kinds: BTreeSet<_> = all().iter().map(|(request, _)| kind(request)).collect();
-        assert!(kinds.into_iter().eq(0..18));
+        assert!(kinds.into_iter().eq(0..19));
     }
 
     #[test]

@@ -373,8 +373,8 @@ impl Outbound {
         self.probe(packet, Probe::notice(probing + 2), path, scratch)
     }
 
-    /// Creates a probe of the path's MTU, as long as the probe says, or one of the others, which are
-    /// as short as possible. Returns `false` if the remaining numbers are reserved for
+    /// Creates a probe of the path's MTU, as long as the probe says, or one of the others, which
+    /// are as short as possible. Returns `false` if the remaining numbers are reserved for
     /// datagrams, or if the packet would have no room for it.
     pub fn probe(
         &mut self,

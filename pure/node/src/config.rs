@@ -202,6 +202,8 @@ impl Settings {
             packets: self.packets.get(&peer).copied().unwrap_or_default(),
             cover: self.cover.get(&peer).copied(),
             places: self.places.get(&peer).cloned(),
+            host: self.hosts.get(&peer).cloned(),
+            port: self.ports.get(&peer).copied(),
         }
     }
 

@@ -10,7 +10,8 @@
 //! * **Commands** carry out what the operator requests: [`Node::up`], [`Node::down`],
 //!   [`Node::open_child`], [`Node::close_child`], [`Node::withdraw`], [`Node::rekey`],
 //!   [`Node::reauthenticate`], [`Node::redirect`], [`Node::move_peer`], [`Node::hand_over`],
-//!   [`Node::choose_level`], [`Node::ping`], [`Node::reconfigure`], [`Node::deregister`], [`Node::shutdown`].
+//!   [`Node::choose_level`], [`Node::ping`], [`Node::reconfigure`], [`Node::deregister`],
+//!   [`Node::shutdown`].
 //!   [`Node::set_wall_clock`], [`Node::set_time_of_day`], [`Node::restore_leases`] and
 //!   [`Node::set_key_log`] pass in what the system knows. A driver that turns on
 //!   [`Node::set_recording`] answers each [`Event::Giving`] with [`Node::give`].
@@ -22,9 +23,9 @@
 //!   answers to [`Node::handle_name_reply`]. Data packets go in batches through
 //!   [`Node::seal`] (from the TUN device) and [`Node::open`] (from UDP port 4500), and one by one
 //!   through [`Node::transit`] (diverted on a licensed node). After each timeout, answer
-//!   [`Node::poll_path_mtu`] and call [`Node::cover`], which sends pings and answers too. For Mobile
-//!   IP, [`Node::handle_link`] reports interfaces that appear or disappear. Messages from its sockets
-//!   go to [`Node::handle_discovery`], [`Node::handle_nearby`] and [`Node::handle_registration`],
+//!   [`Node::poll_path_mtu`] and call [`Node::cover`], which sends pings and answers too. For
+//!   Mobile IP, [`Node::handle_link`] reports interfaces that appear or disappear. Messages from
+//!   its sockets go to [`Node::handle_discovery`], [`Node::handle_nearby`] and [`Node::handle_registration`],
 //!   and packets of its tunnels through [`Node::encapsulate`] and [`Node::decapsulate`]: see
 //!   [`mobile_ip`].
 //! * **Outputs**: after every command, input and batch, drain [`Node::poll_lease`],
@@ -38,9 +39,10 @@
 //! The engines do not know each other. `ike` announces child SAs and grants as events. `node` turns
 //! them into `esp` SAs, into views of the licensed node and into KEY_DISTRIBUTE requests.
 //!
-//! Seven owners hold the state: `tunnels`, `naming`, `licensing`, `transit`, `mobile_ip`, `path_mtu`
-//! and `ping`. None of them knows the node. An owner reads the engines, and leaves commands and events in its `Turn`
-//! (`effects.rs`). `dispatch.rs` carries them out at once, in their order. It alone polls the
+//! Seven owners hold the state: `tunnels`, `naming`, `licensing`, `transit`, `mobile_ip`,
+//! `path_mtu` and `ping`. None of them knows the node. An owner reads the engines, and leaves
+//! commands and events in its `Turn` (`effects.rs`). `dispatch.rs` carries them out at once, in
+//! their order. It alone polls the
 //! events of the engines, in `drain`.
 
 mod cause;

@@ -528,8 +528,8 @@ impl Node {
         self.plane.worker(number)
     }
 
-    /// Sends the dummy packets, probes, pings and answers that are due, using `packet` as the buffer. Call
-    /// after each [`Node::handle_timeout`].
+    /// Sends the dummy packets, probes, pings and answers that are due, using `packet` as the
+    /// buffer. Call after each [`Node::handle_timeout`].
     pub fn cover(&mut self, packet: &mut Packet, sink: &mut impl Sink) {
         while let Some(peer) = self.own.tunnels.pop_cover() {
             if let Some(path) = self.plane.cover(peer, packet) {

@@ -68,6 +68,9 @@ impl Owners {
             packets,
             cover,
             places,
+            // A user is not initiated.
+            host: _,
+            port: _,
         } = settings;
         turn.add(Command::Settings(peer, packets));
         self.tunnels.user_entered(peer, cover, packets.level);

@@ -1,5 +1,5 @@
-//! Probes of a path MTU, and their echoes (RFC 8899), and pings through a tunnel with their answers:
-//! the payload of an ESP dummy packet.
+//! Probes of a path MTU, and their echoes (RFC 8899), and pings through a tunnel with their
+//! answers: the payload of an ESP dummy packet.
 //!
 //! A dummy has the next header 59, and a receiver that knows nothing of probes discards it (RFC
 //! 4303 section 2.6). So a probe has the encapsulation, the SPI and the numbers of data, and

@@ -1,6 +1,6 @@
 //! The counters of pings. A ping is a dummy packet of a child SA, which the other end answers by
-//! another one (`docs/protocol.md` section 5.17). If one is lost, the counters of the other end tell
-//! where: an INFORMATIONAL exchange asks for them, before the first ping and after the last.
+//! another one (`docs/protocol.md` section 5.17). If one is lost, the counters of the other end
+//! tell where: an INFORMATIONAL exchange asks for them, before the first ping and after the last.
 //!
 //! ```text
 //!  HDR, SK { N(PING_COUNTS) }  -->

@@ -4,7 +4,7 @@ use super::order::sorted;
 use super::reason;
 use crate::show::paths::by;
 use crate::show::state;
-use crate::text::{Paint, clean, plural, rate, span};
+use crate::text::{Paint, clean, count, plural, rate, span};
 use control::{Peer, PeerKind, PeerState};
 use std::fmt::Write;
 use terminal::{cut, padded, width};
@@ -96,8 +96,8 @@ fn last(peer: &Peer) -> String {
 
 /// Counts the peers in each state.
 fn summary(peers: &[Peer]) -> String {
-    let count = |state: PeerState| peers.iter().filter(move |peer| peer.state == state);
-    let silent = count(PeerState::Up).filter(|peer| peer.silent).count();
+    let among = |state: PeerState| peers.iter().filter(move |peer| peer.state == state);
+    let silent = among(PeerState::Up).filter(|peer| peer.silent).count();
     let states = [
         (PeerState::Up, "up"),
         (PeerState::Connecting, "connecting"),
@@ -105,19 +105,16 @@ fn summary(peers: &[Peer]) -> String {
     ];
     let mut counts = Vec::new();
     for (state, word) in states {
-        let number = count(state).count();
+        let number = among(state).count() as u64;
         let more = match state {
             PeerState::Up if silent > 0 => format!(" ({silent} silent)"),
             _ => String::new(),
         };
-        counts.extend((number > 0).then(|| format!("{number} {word}{more}")));
+        counts.extend((number > 0).then(|| format!("{} {word}{more}", count(number))));
     }
-    match counts.is_empty() {
-        true => "no peers".to_owned(),
-        false => format!(
-            "{}: {}",
-            plural(peers.len() as u64, "peer"),
-            counts.join(", ")
-        ),
+    if counts.is_empty() {
+        return "no peers".to_owned();
     }
+    let all = plural(peers.len() as u64, "peer");
+    format!("{all}: {}", counts.join(", "))
 }
