@@ -48,6 +48,15 @@ impl fmt::Display for Tunnels {
     }
 }
 
+/// Returns the watchdog that the environment asks for.
+fn watchdog(now: Instant) -> Option<Watchdog> {
+    let interval = sd_notify::watchdog_enabled()? / 2;
+    (!interval.is_zero()).then_some(Watchdog {
+        interval,
+        next: now,
+    })
+}
+
 impl ServiceManager {
     /// Returns the manager that the environment names.
     pub fn of_this_process(now: Instant) -> Self {
@@ -56,10 +65,7 @@ impl ServiceManager {
         }
         Self {
             is_there: true,
-            watchdog: sd_notify::watchdog_enabled().map(|silence| Watchdog {
-                interval: silence / 2,
-                next: now,
-            }),
+            watchdog: watchdog(now),
             ..Self::default()
         }
     }
@@ -178,7 +184,7 @@ mod tests {
         let mut manager = watched();
         manager.watchdog = None;
         let mut counts = 0;
-        for change in 0..100 {
+        for change in 0..100_u32 {
             let now = START + change * Duration::from_millis(10);
             manager.note_change(now);
             let count = || {

@@ -49,8 +49,8 @@ fn x_alone_lists_its_verbs_with_a_sentence_each() {
     assert!(output.status.success());
     let listed = text(&output.stdout);
     for verb in [
-        "demo", "build", "test", "bench", "figures", "interop", "check", "formal", "fuzz",
-        "mutants",
+        "demo", "build", "package", "test", "bench", "figures", "interop", "check", "formal",
+        "fuzz", "mutants",
     ] {
         let line = listed
             .lines()

@@ -84,12 +84,7 @@ fn the_units_start_what_the_package_has() {
 }
 
 /// Units of others that messages may name.
-const OTHERS: [&str; 4] = [
-    "strongswan-starter",
-    "systemd-networkd",
-    "NetworkManager",
-    "status",
-];
+const OTHERS: [&str; 1] = ["strongswan-starter"];
 
 /// Adds the units that the files below a folder tell people to start, with the files.
 fn named(folder: &Path, found: &mut Vec<(String, PathBuf)>) {
@@ -110,10 +105,10 @@ fn units(text: &str) -> Vec<String> {
     let commands = text.split("systemctl ").skip(1);
     let named = commands.filter_map(|words| {
         let (verb, rest) = words.split_once(' ')?;
-        let unit = rest.split(|c: char| !(c.is_ascii_alphanumeric() || "-@.".contains(c)));
+        let mut unit = rest.split(|c: char| !(c.is_ascii_alphanumeric() || "-@.".contains(c)));
         VERBS
             .contains(&verb)
-            .then(|| unit.into_iter().next().unwrap_or_default().to_owned())
+            .then(|| unit.next().unwrap_or_default().to_owned())
     });
     named.collect()
 }
