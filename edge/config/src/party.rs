@@ -129,7 +129,7 @@ impl Party {
         const EXAMPLE: &str = "\"peer.example.net\"";
         let identity = match (table.value("id"), default) {
             (None, Some(name)) => name.parse().ok(),
-            _ => table.required("id", EXAMPLE, Value::identity),
+            _ => table.required("id", EXAMPLE, Value::identity_or_pattern),
         };
         let is_read = identity.is_some();
         self.identity = identity.unwrap_or_else(|| Identity::Fqdn(String::new()));

@@ -30,12 +30,6 @@ impl Peer {
     }
 }
 
-/// Reads `id` of a party: one identity, or in `[peer.NAME]` a pattern.
-pub(crate) fn identity(value: &Value<'_>, party: &mut Party) -> Option<()> {
-    party.identity = value.identity_or_pattern()?;
-    Some(())
-}
-
 /// Refuses a pattern in a table of another kind.
 pub(crate) fn check_other(kind: &str, party: &Party, root: &Value<'_>) {
     if let (Some(_), Some(id)) = (party.wildcard(), root.at(&[kind, &party.name, "id"])) {
