@@ -5,7 +5,7 @@ use super::show::{any, list, or, secret, text};
 use super::{DAY, Effect, HOUR, Key, Read, SECOND, put, small, time};
 use crate::psk::psk;
 use crate::value::NO_KEM;
-use crate::{Gateway, Licensed, Neighbour, Party, party, users};
+use crate::{Gateway, Licensed, Neighbour, Party, party};
 use model::Kem;
 
 /// The keys that all parties have.
