@@ -411,6 +411,13 @@ pub fn peer(status: &Value) -> &Value {
     vpn.unwrap_or(&Value::Null)
 }
 
+/// Returns all that `strata status` shows of the tunnel's peer.
+pub fn details(daemon: &Daemon) -> Result<String> {
+    let status = daemon.strata("status")?;
+    let name = peer(&status)["name"].as_str().context("no peer")?;
+    daemon.strata_text(&format!("status {name}"))
+}
+
 /// Returns the child SAs of the tunnel.
 pub fn children(status: &Value) -> Vec<Value> {
     peer(status)["children"]

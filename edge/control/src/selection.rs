@@ -65,9 +65,10 @@ impl Selection {
         self.peers.is_empty() || self.peers.iter().any(is_meant)
     }
 
-    /// Returns true if a peer in its state is meant.
+    /// Returns true if a peer in its state is meant. A table for many users has no state.
     pub fn has_state(&self, peer: &Peer) -> bool {
         self.state.is_none_or(|state| match state {
+            _ if peer.users.is_some() => false,
             StateFilter::Up => peer.state == PeerState::Up,
             StateFilter::Connecting => peer.state == PeerState::Connecting,
             StateFilter::Down => peer.state == PeerState::Down,

@@ -789,9 +789,9 @@ impl Node {
         self.view().peers()
     }
 
-    /// Returns the names of the configured peers, sorted.
+    /// Returns the names of the configured peers and of every user, sorted.
     pub fn peer_names(&self) -> Vec<&str> {
-        let peers = self.ike.peers().iter();
+        let peers = self.ike.peers().iter().chain(self.ike.users());
         let mut names: Vec<_> = peers.map(|peer| self.name(peer.id)).collect();
         names.sort_unstable();
         names
@@ -812,6 +812,7 @@ impl Node {
     pub fn totals(&self) -> Totals {
         Totals {
             peers: self.ike.peers().len(),
+            users: self.ike.users().count(),
             up: self.own.tunnels.count_up(),
             children: self.own.tunnels.children().len(),
             grants: self.own.transit.held().count(),

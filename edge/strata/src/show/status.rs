@@ -7,7 +7,7 @@ mod order;
 
 use super::mobile_ip;
 use crate::text::{Paint, clean, count, span};
-use control::{ClearClaim, Lookup, Refusal, Role, Status, Trouble};
+use control::{ClearClaim, Lookup, Refusal, Role, Status, Trouble, Users};
 pub(super) use details::addresses;
 use std::fmt::Write;
 
@@ -118,6 +118,11 @@ pub(super) fn reason(refusal: &Refusal) -> String {
         Some(from) => format!("{reason} (from {from}, {ago} ago)"),
         None => format!("{reason} ({ago} ago)"),
     }
+}
+
+/// Tells how many users a table for many has.
+fn of_users(users: Users) -> String {
+    format!("{} of {} users", users.here, users.most)
 }
 
 /// Formats a lookup with its time.
@@ -364,6 +369,41 @@ peer office  up for 1 min 15 s, silent
   sent      40 B in 1 packet
 ";
         assert_eq!(details(&status, PLAIN), expected);
+    }
+
+    #[test]
+    fn a_table_for_many_users_tells_their_number_and_a_user_its_table() {
+        let table = Peer {
+            name: "staff".to_owned(),
+            identity: "*@staff.example.net".to_owned(),
+            state: PeerState::Down,
+            users: Some(Users {
+                here: 1,
+                most: 1000,
+            }),
+            remote: None,
+            since_seconds: None,
+            ..office()
+        };
+        let user = Peer {
+            name: "alice@staff.example.net".to_owned(),
+            lookup: None,
+            table: Some("staff".to_owned()),
+            ..office()
+        };
+        let status = Status {
+            peers: vec![table, user],
+            ..Status::default()
+        };
+        let shown = details(&status, PLAIN);
+        assert!(shown.contains("peer staff  1 of 1000 users"), "{shown}");
+        let user = "peer alice@staff.example.net  up for 1 min 15 s, silent\n  identity  \
+                    gw.example.net\n  table     staff\n";
+        assert!(shown.contains(user), "{shown}");
+        let shown = selected(&status, None, PLAIN);
+        let line = "\nstaff                    1 of 1000 users  -  ";
+        assert!(shown.contains(line), "{shown}");
+        assert!(shown.ends_with("\n1 peer: 1 up (1 silent)\n"), "{shown}");
     }
 
     #[test]

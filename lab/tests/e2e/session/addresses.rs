@@ -70,7 +70,7 @@ fn lent_addresses_of_both_families_carry_octets_and_go_with_the_tunnel() -> Resu
     let lent = ["10.9.0.1", "2001:db8:9::1"];
     ensure!(inside(&mobile.strata("status")?, "office") == lent);
     gateway.wait_until("status", DEADLINE, |status| inside(status, "alice") == lent)?;
-    let shown = mobile.strata_text("status")?;
+    let shown = mobile.strata_text("status office")?;
     ensure!(
         shown.contains("inside    10.9.0.1, 2001:db8:9::1"),
         "{shown}"

@@ -102,7 +102,7 @@ fn two_tunnels_carry_octets_at_the_same_time() -> Result<()> {
         let sent = child["sent"]["octets"].as_u64();
         ensure!((Some(least)..Some(most)).contains(&sent), "{child}");
     }
-    let text = tunnel.mobile.strata_text("status")?;
+    let text = tunnel.mobile.strata_text("status office")?;
     ensure!(text.contains("  child     voice\n"), "{text}");
     transfer(gateway, mobile, MOBILE[0], MB)
 }
@@ -157,7 +157,7 @@ fn one_is_refused_with_a_reason_and_the_other_stays() -> Result<()> {
     let status = tunnel.mobile.wait_until("status", DEADLINE, told)?;
     let missing = pair::peer(&status)["missing"].to_string();
     ensure!(missing == "[\"voice\"]", "{missing}");
-    let text = tunnel.mobile.strata_text("status")?;
+    let text = tunnel.mobile.strata_text("status office")?;
     ensure!(text.contains("  child     voice, down\n"), "{text}");
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], MB)?;
     // The initiator retries until the other end has the child too.

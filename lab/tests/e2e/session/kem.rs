@@ -33,7 +33,7 @@ fn ensure_in_keys(tunnel: &Tunnel, kems: &[&str]) -> Result<()> {
         let status = daemon.strata("status")?;
         ensure!(pair::is_up(&status), "{status}");
         ensure!(pair::peer(&status)["kem"] == json!(kems), "{status}");
-        let text = daemon.strata_text("status")?;
+        let text = pair::details(daemon)?;
         let line = text.lines().find(|line| line.starts_with("  kem "));
         let expected =
             (!kems.is_empty()).then(|| format!("  kem       {} in all keys", kems.join(", ")));
@@ -263,7 +263,7 @@ fn ensure_exchanges(tunnel: &Tunnel, expected: &[&str]) -> Result<()> {
         let current = children.iter().find(|child| child["draining"] == false);
         let current = current.with_context(|| format!("no tunnel: {status}"))?;
         ensure!(current["key_exchanges"] == json!(expected), "{status}");
-        let text = daemon.strata_text("status")?;
+        let text = pair::details(daemon)?;
         let line = format!("  pfs       {}\n", expected.join(", "));
         ensure!(expected.is_empty() || text.contains(&line), "{text}");
     }

@@ -165,7 +165,7 @@ fn a_name_is_found_and_explained() -> Result<()> {
         explained.contains(&format!("lookup of {NAME}: {found}")),
         "{explained}"
     );
-    let status = mobile.strata_text("status")?;
+    let status = mobile.strata_text("status office")?;
     ensure!(
         status.contains(&format!("name      {NAME}: {found}")),
         "{status}"

@@ -58,7 +58,7 @@ fn protected(tunnel: &Tunnel) -> Result<[bool; 2]> {
     let is = |daemon: &Daemon| -> Result<bool> {
         let status = daemon.strata("status")?;
         ensure!(pair::is_up(&status), "{status}");
-        let text = daemon.strata_text("status")?;
+        let text = pair::details(daemon)?;
         let shown = text.lines().any(|line| line.starts_with("  ppk "));
         let told = pair::peer(&status)["ppk"] == true;
         ensure!(shown == told, "{text}");

@@ -78,7 +78,7 @@ fn flows_go_by_several_tunnels_at_once() -> Result<()> {
         ensure!(used > 1, "{status}");
         pair::no_drops(&status)?;
     }
-    let text = tunnel.mobile.strata_text("status")?;
+    let text = tunnel.mobile.strata_text("status office")?;
     ensure!(text.contains("  child     #4\n"), "{text}");
     let log = tunnel.mobile.process();
     let told = |log: &str| log.contains("tunnel #4 up").then_some(());

@@ -163,7 +163,7 @@ fn users_of_one_table_are_up_by_their_own_names_with_addresses_of_their_own() ->
         table["users"]["here"] == 2 && table["users"]["most"] == 1000,
         "{table}"
     );
-    let shown = gateway.strata_text("status")?;
+    let shown = gateway.strata_text(&format!("status staff {ALICE}"))?;
     ensure_has(&shown, "peer staff  2 of 1000 users")?;
     ensure_has(&shown, &format!("peer {ALICE}  up"))?;
     ensure_has(&gateway.strata_text("leases")?, ALICE)?;

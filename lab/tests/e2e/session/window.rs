@@ -40,7 +40,7 @@ fn both_ends_say_how_many_requests_they_take_at_once() -> Result<()> {
     }
     is_wide(&tunnel.mobile, &json!([8, 4]))?;
     is_wide(&tunnel.gateway, &json!([4, 4]))?;
-    let text = tunnel.mobile.strata_text("status")?;
+    let text = tunnel.mobile.strata_text("status office")?;
     let told = "4 requests to the peer at once, 8 from it";
     ensure!(text.contains(told), "{text}");
     carry(&pair)

@@ -88,7 +88,7 @@ fn where_there_is_no_nat_a_tap_sees_esp_without_udp() -> Result<()> {
             "{outer}: {with} with UDP, {without} without"
         );
         ensure!(carriers(&tunnel)? == ["ip"; 2], "{outer}");
-        let text = tunnel.mobile.strata_text("status")?;
+        let text = tunnel.mobile.strata_text("status office")?;
         ensure!(text.contains(", without UDP"), "{text}");
         pair::no_drops(&tunnel.gateway.strata("status")?)?;
     }

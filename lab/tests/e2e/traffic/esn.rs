@@ -46,7 +46,7 @@ fn is_extended(tunnel: &Tunnel) -> Result<bool> {
     let mut said = Vec::new();
     for daemon in [&tunnel.mobile, &tunnel.gateway] {
         said.push(child(daemon)?["esn"] == true);
-        let text = daemon.strata_text("status")?;
+        let text = pair::details(daemon)?;
         said.push(text.contains(", ESN,"));
     }
     ensure!(said.iter().all(|one| *one == said[0]), "{said:?}");

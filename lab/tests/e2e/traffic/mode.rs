@@ -134,7 +134,7 @@ fn ensure_mode(tunnel: &Tunnel, mode: &str, text: &str) -> Result<()> {
             "{status}"
         );
         pair::no_drops(&status)?;
-        let shown = daemon.strata_text("status")?;
+        let shown = pair::details(daemon)?;
         ensure!(
             shown.contains(&format!("  sa        plain{text}, in ")),
             "{shown}"

@@ -6,7 +6,7 @@ use super::probes::{arrives_nothing, drop_fragments, silence};
 use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
 use lab::duo::{DEADLINE, Duo, OURS, Side, THEIRS};
-use lab::pair::children;
+use lab::pair::{self, children};
 use lab::strongswan::Charon;
 
 const OCTETS: u64 = 1_000_000;
@@ -34,7 +34,7 @@ fn a_peer_that_echoes_no_probes_gets_segments_of_a_safe_length() -> Result<()> {
         let mut children = children(status).into_iter();
         children.any(|child| child["path_mtu_origin"] == "safe")
     })?;
-    let text = strata.strata_text("status")?;
+    let text = pair::details(&strata)?;
     ensure!(text.contains("of 1280 outside (safe default)"), "{text}");
     duo.carry(OCTETS)
 }

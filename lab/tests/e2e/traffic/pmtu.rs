@@ -222,7 +222,7 @@ fn go_whole(scene: &Scene, room: u16) -> Result<()> {
     // Afterwards there are no fragments at all.
     scene.pass()?;
     ensure!(scene.pieces()? == [there, back], "{:?}", scene.pieces()?);
-    let text = scene.tunnel.mobile.strata_text("status")?;
+    let text = scene.tunnel.mobile.strata_text("status office")?;
     let line = format!("mtu       {room}, of {NARROW} outside");
     ensure!(text.contains(&line), "{text}");
     Ok(())

@@ -109,7 +109,7 @@ fn pass(outer: Family, terms: Terms<'_>, is_silent: bool, room: u16) -> Result<(
     scene.pass()?;
     let after = dropped(&scene.pair)?;
     ensure!(after == before, "{before:?}, {after:?}");
-    let text = scene.tunnel.mobile.strata_text("status")?;
+    let text = scene.tunnel.mobile.strata_text("status office")?;
     let line = format!("mtu       {room}, of {NARROW} outside ({from})");
     ensure!(text.contains(&line), "{text}");
     Ok(())

@@ -110,7 +110,7 @@ fn what_is_behind_the_gateway_goes_in_and_all_else_goes_beside() -> Result<()> {
     ensure!(*carried == json!(["0.0.0.0/0"]), "{carried}");
     ensure!(goes_in(&pair, &daemon, BEHIND)?, "it went beside");
     ensure!(!goes_in(&pair, &daemon, BEFORE)?, "it went in");
-    let text = daemon.strata_text("status")?;
+    let text = daemon.strata_text("status office")?;
     let line = "  routes    10.8.0.0/16: announced by the peer\n";
     ensure!(text.contains(line), "{text}");
     // Control: the same tunnel carries both without split routes.
@@ -167,7 +167,7 @@ fn what_the_tunnel_does_not_carry_is_never_led_into_it() -> Result<()> {
     let beyond = &pair::peer(&status)["routes"]["beyond"];
     ensure!(*beyond == json!(["192.0.2.0/24"]), "{status}");
     let words = "the tunnel does not carry all of 192.0.2.0/24: add it to `local` of the peer";
-    let text = mobile.strata_text("status")?;
+    let text = mobile.strata_text("status office")?;
     ensure!(text.contains(words), "{text}");
     mobile.process().wait_for_log(words, DEADLINE)?;
     let warnings = gateway.strata("status")?["status"]["warnings"].to_string();

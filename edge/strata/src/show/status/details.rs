@@ -1,6 +1,6 @@
 //! All that is known of one peer, as a block of lines.
 
-use super::reason;
+use super::{of_users, reason};
 use crate::show::paths::by;
 use crate::show::state;
 use crate::text::{Paint, clean, octets, plural, rate, span};
@@ -27,12 +27,22 @@ pub fn show(text: &mut String, peer: &Peer, paint: Paint) {
         (true, PeerState::Connecting) => paint.doubtful(", no answer yet"),
         (true, PeerState::Up) => paint.doubtful(", silent"),
     };
-    let state = state(peer.state, paint);
+    let state = match peer.users {
+        Some(users) => of_users(users),
+        None => state(peer.state, paint),
+    };
     let _ = writeln!(text, "\n{kind} {name}  {state}{since}{silent}");
     let _ = writeln!(text, "  identity  {}", clean(&peer.identity));
+    if let Some(table) = &peer.table {
+        let _ = writeln!(text, "  table     {}", clean(table));
+    }
     if let Some(remote) = peer.remote {
         let by = by(peer.carrier);
         let _ = writeln!(text, "  remote    {remote}{by}");
+    }
+    if let Some(lookup) = &peer.lookup {
+        let (name, told) = (clean(&lookup.name), super::lookup(lookup));
+        let _ = writeln!(text, "  name      {name}: {told}");
     }
     if let Some(heard) = peer.heard_seconds {
         let _ = writeln!(text, "  heard     {} ago", span(heard));

@@ -1,7 +1,7 @@
 //! A line for each peer, and how many are in which state.
 
 use super::order::sorted;
-use super::reason;
+use super::{of_users, reason};
 use crate::show::paths::by;
 use crate::show::state;
 use crate::text::{Paint, clean, count, plural, rate, span};
@@ -72,6 +72,9 @@ fn name(peer: &Peer) -> String {
 }
 
 fn words(peer: &Peer, paint: Paint) -> String {
+    if let Some(users) = peer.users {
+        return of_users(users);
+    }
     match (peer.state, peer.silent) {
         (PeerState::Up, true) => paint.doubtful("silent"),
         (PeerState::Connecting, true) => paint.doubtful("no answer yet"),
@@ -94,8 +97,9 @@ fn last(peer: &Peer) -> String {
     text
 }
 
-/// Counts the peers in each state.
+/// Counts the peers in each state. A table for many users is not one of them.
 fn summary(peers: &[Peer]) -> String {
+    let peers: Vec<_> = peers.iter().filter(|peer| peer.users.is_none()).collect();
     let among = |state: PeerState| peers.iter().filter(move |peer| peer.state == state);
     let silent = among(PeerState::Up).filter(|peer| peer.silent).count();
     let states = [
