@@ -38,6 +38,8 @@ pub struct Args {
 /// Commands.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// Show warnings, a line for each peer, and dropped packets; or all about peers that are named
+    Status(status::Wanted),
     #[command(flatten)]
     Ask(Question),
     /// Show the audit log: licences agreed on, and keys given, revoked and expired
@@ -83,8 +85,6 @@ pub enum Verb {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
-    /// Show warnings, a line for each peer, and dropped packets; or all about peers that are named
-    Status(status::Wanted),
     /// Create, revoke and show certificates and keys; needs no daemon
     #[command(subcommand)]
     Pki(Pki),

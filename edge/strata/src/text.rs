@@ -139,7 +139,7 @@ mod tests {
             "999.9 kbit/s",
             "1.0 Mbit/s",
             "10.0 Gbit/s",
-            "147573.9 Pbit/s",
+            "147574.0 Pbit/s",
         ];
         assert_eq!(texts, expected);
     }

@@ -167,7 +167,10 @@ impl Page {
             return;
         }
         let mut sign = bullet.unwrap_or_default();
-        let room = self.columns.saturating_sub(depth + INDENT).max(INDENT);
+        let room = match depth {
+            0 => self.columns,
+            _ => self.columns.saturating_sub(depth + 1).max(INDENT),
+        };
         for line in wrapped(&inline, room) {
             let margin = " ".repeat(depth.saturating_sub(INDENT));
             let sign = std::mem::take(&mut sign);

@@ -34,6 +34,8 @@ topics! {
     "operate" "second-site",
     "operate" "road-warriors",
     "operate" "certificates",
+    "operate" "moving-in",
+    "operate" "names",
     "operate" "pools-and-dns",
     "operate" "leak-protection",
     "operate" "mtu",
