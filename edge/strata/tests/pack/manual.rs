@@ -42,7 +42,7 @@ fn offered(words: &[&str]) -> Vec<String> {
     offered.split_whitespace().map(str::to_owned).collect()
 }
 
-// Works: manual
+// Works: completions
 #[test]
 fn bash_completes_commands_and_options() {
     assert_eq!(offered(&["strata", "rel"]), ["reload"]);
@@ -52,7 +52,7 @@ fn bash_completes_commands_and_options() {
     assert_eq!(offered(&["strata", "qqqq"]), [""; 0]);
 }
 
-// Works: manual
+// Works: completions
 #[test]
 fn each_shell_can_parse_its_completions() {
     for shell in ["bash", "zsh", "fish"] {
@@ -67,7 +67,7 @@ fn each_shell_can_parse_its_completions() {
     }
 }
 
-// Refuses: manual
+// Refuses: completions
 #[test]
 fn a_shell_without_completions_is_refused_with_those_that_have_some() {
     let output = strata(&["completions", "ksh"]);
@@ -107,7 +107,7 @@ fn commands() -> BTreeSet<String> {
         .collect()
 }
 
-// Works: manual
+// Works: completions
 #[test]
 fn each_command_has_a_page_that_groff_formats_without_a_warning() {
     let folder = Folder::new("man");
@@ -144,7 +144,7 @@ fn the_page_of_the_file_has_every_key() {
     }
 }
 
-// Refuses: manual
+// Refuses: completions
 #[test]
 fn a_folder_that_cannot_be_written_is_refused_with_the_fix() {
     let output = strata(&["man", "/proc/strata"]);

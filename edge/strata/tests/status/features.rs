@@ -716,7 +716,7 @@ pub const FEATURES: &[Feature] = &[
         not_needed: &[(Recovers, "it reads nothing and changes nothing")],
     },
     Feature {
-        id: "manual",
+        id: "completions",
         name: "Manual pages and completions",
         keys: &[],
         verbs: &["completions", "man"],

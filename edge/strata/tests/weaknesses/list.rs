@@ -1214,7 +1214,7 @@ pub const WEAKNESSES: &[Weakness] = &[
         answer: Tests,
     },
     Weakness {
-        number: 213,
+        number: 197,
         seen: "Strata, as a service with a umask of 077",
         what: "the list of name servers that the daemon writes can be read by root only, so no other user resolves a name while a tunnel is up",
         answer: Tests,

@@ -129,7 +129,7 @@ fn a_reload_changes_whom_programs_ask() -> Result<()> {
 }
 
 /// Services and hardened hosts have such a umask.
-// Weakness: 213
+// Weakness: 197
 #[lab::test]
 fn every_user_can_read_the_list_whatever_the_umask() -> Result<()> {
     const CLOSED: &str = "umask 077 && touch closed && exec \"$0\" --config \"$1\"";
