@@ -3,6 +3,7 @@
 use super::Folder;
 use crate::{Action, Mobility, Stance, Start};
 use model::{Right, ZoneId};
+use std::net::IpAddr;
 
 #[test]
 fn the_example_of_a_mobile_node_connects_and_shows_its_headers_to_one_node() {
@@ -13,7 +14,8 @@ fn the_example_of_a_mobile_node_connects_and_shows_its_headers_to_one_node() {
     let [office] = config.peers.as_slice() else {
         panic!("one peer, not {:?}", config.peers);
     };
-    assert_eq!(office.address, Some("192.0.2.1".parse().unwrap()));
+    let address: IpAddr = "192.0.2.1".parse().unwrap();
+    assert_eq!(office.address, Some(address.into()));
     assert_eq!(
         (office.start, office.zones.stance),
         (Start::Auto, Stance::Require)
@@ -40,8 +42,8 @@ fn the_example_of_a_gateway_waits_for_its_peer_and_has_the_licensed_nodes_key() 
         .unwrap();
     assert_eq!(config.warnings, []);
     assert_eq!(
-        (config.peers[0].address, config.peers[0].start),
-        (None, Start::Manual)
+        (&config.peers[0].address, config.peers[0].start),
+        (&None, Start::Manual)
     );
     assert_eq!(
         config.licensed[0].party.identity,
@@ -94,7 +96,10 @@ fn the_examples_of_mobile_ip_fit_together() {
     );
     assert_eq!(foreign.divert.unwrap().wireless, agent.interface);
     // The inner tunnel belongs to a mobile node and its gateway.
-    assert_eq!(mobile.peers[0].address, Some(gateway.address.into()));
+    assert_eq!(
+        mobile.peers[0].address,
+        Some(IpAddr::from(gateway.address).into())
+    );
     assert_eq!(mobile.peers[0].party.identity, home.identity);
     assert_eq!(home.peers[0].party.identity, mobile.identity);
     assert_eq!(mobile.peers[0].local, home.peers[0].remote);

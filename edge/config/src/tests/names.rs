@@ -51,7 +51,7 @@ fn an_address_is_an_ip_address_or_a_name_with_or_without_a_port() {
         ("3.example", None, Some("3.example"), None),
     ] {
         let peer = peer(written);
-        let address = peer.address.unwrap();
+        let address = peer.address.as_ref().unwrap();
         assert_eq!(address.ip().map(|ip| ip.to_string()).as_deref(), ip);
         assert_eq!(address.name(), name);
         assert_eq!(address.port, port);

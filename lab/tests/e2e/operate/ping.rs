@@ -119,8 +119,10 @@ fn over_a_path_that_is_cut_ike_is_named_and_pings_return_when_it_is_back() -> Re
     let tunnel = plain::start(&pair, "", "")?;
     tunnel.up()?;
     let mobile = &tunnel.mobile;
-    let chain = "table inet cut { chain drops { type filter hook forward priority 0; \
-                 policy drop; } }\n";
+    let chain = "table inet cut {\n\
+                 chain drops {\n\
+                 type filter hook forward priority 0; policy drop;\n\
+                 }\n}\n";
     let rules = pair.between.file("cut.nft", chain)?;
     pair.between.run(&format!("nft -f {}", rules.display()))?;
     mobile.refuses("ping office -c 1", "IKE is not answered either")?;
