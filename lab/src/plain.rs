@@ -39,14 +39,23 @@ pub fn start_with(pair: &Pair, configs: &[String; 2]) -> Result<Tunnel> {
 /// # Errors
 /// Those of [`crate::host::Host::stratad_with`].
 pub fn start_told(pair: &Pair, configs: &[String; 2], arguments: [&[&str]; 2]) -> Result<Tunnel> {
-    for host in [&pair.mobile, &pair.gateway] {
-        host.secret("tunnel.psk", TUNNEL_KEY)?;
-    }
-    pair.gateway.secret("node.psk", NODE_KEY)?;
+    give_keys(pair)?;
     Ok(Tunnel {
         gateway: pair.gateway.stratad_with(&configs[1], arguments[1])?,
         mobile: pair.mobile.stratad_with(&configs[0], arguments[0])?,
     })
+}
+
+/// Writes the keys that the configurations name.
+///
+/// # Errors
+/// Those of [`crate::host::Host::secret`].
+pub fn give_keys(pair: &Pair) -> Result<()> {
+    for host in [&pair.mobile, &pair.gateway] {
+        host.secret("tunnel.psk", TUNNEL_KEY)?;
+    }
+    pair.gateway.secret("node.psk", NODE_KEY)?;
+    Ok(())
 }
 
 /// Carries 1,000,000 octets each way through the tunnel.

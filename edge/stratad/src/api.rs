@@ -316,7 +316,6 @@ impl Api {
             sessions,
             counters,
         } = parts;
-        let locked = self.view.is_locked();
         Some(match request {
             Request::Up {
                 peer,

@@ -2,8 +2,8 @@
 //! a packet costs only an addition.
 //!
 //! Names follow the rules of Prometheus (`promtool check metrics`): base units, and `_total` for
-//! counters. Labels are names of the configuration and words of the code, never an address or
-//! identity that somebody else chooses. Samples keep their order.
+//! counters. Labels are names of the configuration and of admitted users, and words of the code,
+//! never an address that somebody else chooses. Samples keep their order.
 
 mod esp;
 mod exposition;

@@ -46,9 +46,9 @@ impl View<'_> {
         self.peer_status(self.ike.peer(id)?, children.collect())
     }
 
-    /// Returns the numbers of every configured peer, in the order of the configuration.
+    /// Returns the numbers of every peer, in the order of [`Self::peers`].
     pub fn numbers(&self) -> impl Iterator<Item = PeerNumbers> {
-        let peers = self.ike.peers().iter();
+        let peers = self.ike.peers().iter().chain(self.ike.users());
         peers.filter_map(|peer| self.numbers_of(peer))
     }
 
@@ -59,7 +59,8 @@ impl View<'_> {
         let tally = self.own.tunnels.tally().of(peer.id);
         let mut numbers = PeerNumbers {
             peer: peer.id,
-            has_tunnels: matches!(peer.role, Role::Vpn { .. }),
+            users: self.user_count(peer),
+            has_tunnels: peer.users.is_none() && matches!(peer.role, Role::Vpn { .. }),
             state: entry.state(),
             tunnels: 0,
             silent: current.as_ref().is_some_and(is_silent),
@@ -117,6 +118,15 @@ impl View<'_> {
         self.own.licensing.grants().iter().map(status).collect()
     }
 
+    /// Returns the number of users of a table that stands for many identities.
+    fn user_count(&self, peer: &ike::Peer) -> Option<UserCount> {
+        let users = peer.users.as_ref()?;
+        Some(UserCount {
+            here: self.ike.count_users(peer.id),
+            most: users.most,
+        })
+    }
+
     fn peer_status(&self, peer: &ike::Peer, children: Vec<ChildStatus>) -> Option<PeerStatus> {
         let entry = self.own.tunnels.entry(peer.id)?;
         let state = match entry.state() {
@@ -142,10 +152,7 @@ impl View<'_> {
                 .ike
                 .table_of(peer.id)
                 .map(|table| self.names.name(table).to_owned()),
-            users: peer.users.as_ref().map(|users| UserCount {
-                here: self.ike.count_users(peer.id),
-                most: users.most,
-            }),
+            users: self.user_count(peer),
             windows: up.map(|sa| sa.windows),
             clones: up.is_some_and(|sa| sa.clones),
             sas: self.ike.count_up(peer.id),

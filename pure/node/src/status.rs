@@ -75,11 +75,13 @@ pub struct PeerStatus {
     pub missing: Vec<String>,
 }
 
-/// Numbers of one configured peer, for metrics. They cost less than a [`PeerStatus`].
+/// Numbers of one peer, for metrics. They cost less than a [`PeerStatus`].
 #[derive(Clone, Copy, Debug)]
 pub struct PeerNumbers {
     /// The peer.
     pub peer: PeerId,
+    /// As in [`PeerStatus::users`].
+    pub users: Option<UserCount>,
     /// True if it is the other end of tunnels, and no licensed node, gateway or neighbour.
     pub has_tunnels: bool,
     /// State of the connection.
@@ -105,6 +107,8 @@ pub struct PeerNumbers {
 pub struct Totals {
     /// Configured peers of all kinds.
     pub peers: usize,
+    /// Users of tables that stand for many identities.
+    pub users: usize,
     /// Peers with an established IKE SA.
     pub up: usize,
     /// Child SAs.

@@ -1,4 +1,5 @@
-//! Metrics of each peer, by the name of its table.
+//! Metrics of each peer, by the name of its table, and of each user of a table for many, by its own
+//! name.
 
 use super::exposition::{Exposition, Kind};
 use config::today;
@@ -22,24 +23,36 @@ pub fn add(text: &mut Exposition, node: &Node, now: Instant) {
     let numbers = node.peer_numbers(MOST_PEERS).into_iter();
     let mut named: Vec<_> = numbers.map(|one| (node.name(one.peer), one)).collect();
     named.sort_unstable_by_key(|(name, _)| *name);
-    let help = "Configured peers beyond the first 1000, which have no metrics of their own";
-    let others = node.totals().peers - named.len();
+    let help = "Peers and users beyond the first 1000, which have no metrics of their own";
+    let totals = node.totals();
+    let others = totals.peers + totals.users - named.len();
     text.single(Kind::Gauge, "peers_unlabelled", help, others);
     let mut peers = Peers { text, named };
+    peers.tables();
     peers.contact(now);
     peers.tunnels();
 }
 
 impl Peers<'_> {
+    /// Adds the metrics of tables for many users.
+    fn tables(&mut self) {
+        let help = "Users of a table whose `id` is a pattern";
+        self.gauge("table_users", help, |peer| Some(peer.users?.here));
+        let help = "Most users at once of a table whose `id` is a pattern";
+        self.gauge("table_users_most", help, |peer| Some(peer.users?.most));
+    }
+
     /// Adds the metrics of IKE SAs.
     fn contact(&mut self, now: Instant) {
         let today = today().0;
         let help = "1 if the peer has an established IKE SA";
         self.gauge("peer_up", help, |peer| {
-            Some(u8::from(peer.state == PeerState::Up))
+            is_one(peer).then(|| u8::from(peer.state == PeerState::Up))
         });
         let help = "1 if the peer has not answered a request that was sent three times";
-        self.gauge("peer_silent", help, |peer| Some(u8::from(peer.silent)));
+        self.gauge("peer_silent", help, |peer| {
+            is_one(peer).then(|| u8::from(peer.silent))
+        });
         let help = "Time of the last authentic message or packet of a peer that is up";
         self.gauge("peer_last_heard_timestamp_seconds", help, |peer| {
             Some(today.saturating_sub(now.since(peer.heard?).as_secs()))
@@ -49,7 +62,9 @@ impl Peers<'_> {
             Some(peer.round_trip?.as_secs_f64())
         });
         let help = "Rekeys of the IKE SA and of child SAs";
-        self.counter("peer_rekeys_total", help, |peer| Some(peer.rekeys));
+        self.counter("peer_rekeys_total", help, |peer| {
+            is_one(peer).then_some(peer.rekeys)
+        });
     }
 
     /// Adds the metrics of child SAs.
@@ -110,4 +125,9 @@ impl Peers<'_> {
             }
         }
     }
+}
+
+/// Returns false for a table whose users are peers of their own.
+const fn is_one(peer: &PeerNumbers) -> bool {
+    peer.users.is_none()
 }

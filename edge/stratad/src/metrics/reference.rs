@@ -80,6 +80,9 @@ const INTRODUCTION: &str = "# Metrics\n\n\
     Metrics with\nthe label `peer` exist for the first 1000 peers.\n\n\
     | metric | type | label | meaning |\n|---|---|---|---|\n";
 
+/// What the names of metrics of each peer begin with.
+const OF_PEERS: [&str; 3] = ["strata_peer_", "strata_table_", "strata_tunnel_"];
+
 /// A metric with its label and the values seen of it.
 #[derive(Default)]
 struct Family {
@@ -234,6 +237,11 @@ impl Families {
         for (metric, _) in reasons.keys() {
             let label = &mut self.family(metric).label;
             label.get_or_insert_with(|| "reason".to_owned());
+        }
+        for (name, family) in &mut self.0 {
+            if OF_PEERS.iter().any(|start| name.starts_with(start)) {
+                family.label = Some("peer".to_owned());
+            }
         }
     }
 

@@ -211,7 +211,7 @@ fn refused(host: &Host, config: &str) -> Result<String> {
 fn a_port_that_is_taken_is_told_and_a_reload_changes_the_port() -> Result<()> {
     let pair = Pair::new("metrics")?;
     let [_, config] = configs(LISTEN);
-    pair.gateway.secret("tunnel.psk", lab::pair::TUNNEL_KEY)?;
+    plain::give_keys(&pair)?;
     let taken = pair.gateway.inside(|| Ok(TcpListener::bind(LISTEN)?))?;
     let log = refused(&pair.gateway, &config)?;
     ensure!(log.contains("TCP port 9580 is already taken by"), "{log}");
@@ -257,7 +257,7 @@ fn a_port_that_is_taken_is_told_and_a_reload_changes_the_port() -> Result<()> {
 fn an_address_that_is_not_there_yet_is_waited_for() -> Result<()> {
     let pair = Pair::new("metrics")?;
     let address = "198.51.100.9:9580";
-    pair.gateway.secret("tunnel.psk", lab::pair::TUNNEL_KEY)?;
+    plain::give_keys(&pair)?;
     let gateway = pair.gateway.stratad(&configs(address)[1])?;
     let status = gateway.strata_text("status")?;
     let expected = "waiting for the address 198.51.100.9 (`metrics.listen`)";

@@ -140,7 +140,7 @@ fn a_group_that_does_not_exist_is_refused() -> Result<()> {
         "\n[control]\nsocket = \"{}\"\ngroup = \"nowhere\"\n",
         open.socket()
     );
-    pair.gateway.secret("tunnel.psk", lab::pair::TUNNEL_KEY)?;
+    plain::give_keys(&pair)?;
     let log = match pair.gateway.stratad(&format!("{gateway}{control}")) {
         Ok(_) => anyhow::bail!("stratad started"),
         Err(error) => format!("{error:#}"),

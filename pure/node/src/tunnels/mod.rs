@@ -168,6 +168,7 @@ impl Tunnels {
     /// Forgets a user.
     pub fn user_left(&mut self, peer: PeerId) {
         self.desired.forget(peer);
+        self.tally.forget(peer);
         self.rivals.retain(|other| other != peer);
         self.cover.set_interval(peer, None);
         self.levels.set_configured(peer, None);

@@ -70,6 +70,11 @@ impl Tally {
         self.peers.retain(|peer, _| keeps(*peer));
     }
 
+    /// Removes the counts of a peer that is no more.
+    pub fn forget(&mut self, peer: PeerId) {
+        self.peers.remove(&peer);
+    }
+
     pub fn of(&self, peer: PeerId) -> PeerTally {
         self.peers.get(&peer).copied().unwrap_or_default()
     }
@@ -101,5 +106,7 @@ mod tests {
         tally.rekeyed(PeerId(2));
         tally.retain(|peer| peer == PeerId(2));
         assert_eq!([1, 2].map(|id| tally.of(PeerId(id)).rekeys), [0, 1]);
+        tally.forget(PeerId(2));
+        assert_eq!(tally.of(PeerId(2)), PeerTally::default());
     }
 }
