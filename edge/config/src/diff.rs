@@ -60,6 +60,7 @@ impl Config {
                 clamp: self.tunnel.clamp,
                 path_mtu: self.tunnel.path_mtu,
                 dns: self.tunnel.dns,
+                resolve_via: self.tunnel.resolve_via,
                 ..running.tunnel.clone()
             },
             aead: running.aead,

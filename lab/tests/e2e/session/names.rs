@@ -178,6 +178,14 @@ fn a_name_is_found_and_explained() -> Result<()> {
     Ok(())
 }
 
+/// Sends packets into the tunnel all the time.
+const SEND: &str = "import socket, time\n\
+     sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+     while True:\n    \
+     try:\n        sender.sendto(b\"x\", (\"10.8.0.1\", 9))\n    \
+     except OSError:\n        pass\n    \
+     time.sleep(0.2)\n";
+
 /// The control has the address of before in its file, and never comes back.
 // Works: names
 // Recovers: names
@@ -202,9 +210,12 @@ fn a_gateway_that_is_renumbered_is_found_again() -> Result<()> {
     ensure!(is_up_at(&status, BEFORE), "{status}");
     // Packets make the silence noticed.
     bed.renumber()?;
-    let mut ping = bed.pair.mobile.spawn("ping -i 0.2 10.8.0.1")?;
+    let script = bed.pair.mobile.file("send.py", SEND)?;
+    let python = find_command("python3", "python3")?;
+    let line = format!("{} {}", python.display(), script.display());
+    let mut sender = bed.pair.mobile.spawn(&line)?;
     mobile.wait_until("status", DEADLINE, |status| is_up_at(status, AFTER))?;
-    ping.terminate(DEADLINE)?;
+    sender.terminate(DEADLINE)?;
     transfer(
         &bed.pair.mobile,
         &bed.pair.gateway,
@@ -387,7 +398,7 @@ fn a_gateway_is_reached_at_its_own_port() -> Result<()> {
     for line in [
         "add table inet wall",
         "add chain inet wall forward { type filter hook forward priority 0 ; }",
-        "add rule inet wall forward udp dport { 500, 4500 } drop",
+        "add rule inet wall forward ip daddr 192.0.2.1 udp dport { 500, 4500 } drop",
     ] {
         let mut command = bed.pair.between.command("nft");
         command.arg(line);
