@@ -4,7 +4,7 @@
 use crate::{list, read, repository};
 
 /// Words, and the page that their first row in the table leads to. The page has the words too.
-const WORDS: [(&str, &str); 50] = [
+const WORDS: [(&str, &str); 52] = [
     ("audit log", "audit"),
     ("backup", "upgrade"),
     ("measure", "measure"),

@@ -646,7 +646,7 @@ pub const FEATURES: &[Feature] = &[
         id: "manual",
         name: "The pages for operators in the terminal",
         keys: &[],
-        verbs: &[],
+        verbs: &["help"],
         not_needed: &[(Recovers, "the pages are part of the program")],
     },
     Feature {

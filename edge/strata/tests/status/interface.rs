@@ -24,7 +24,8 @@ pub fn verbs(words: &[&str]) -> BTreeSet<String> {
     let names = names.filter(|line| !line.starts_with("   "));
     let names = names.filter_map(|line| line.split_whitespace().next());
     let mut verbs = BTreeSet::new();
-    for name in names.filter(|name| *name != "help") {
+    // The library adds `help` to each command that has others. At the top, it is ours.
+    for name in names.filter(|name| *name != "help" || words.is_empty()) {
         let words = [words, &[name]].concat();
         let below = self::verbs(&words);
         match below.is_empty() {
