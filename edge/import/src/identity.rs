@@ -16,8 +16,12 @@ pub(crate) fn identity(text: &str) -> Result<String, &'static str> {
         }
         name => name.strip_prefix('@').unwrap_or(name),
     };
-    if plain.is_empty() || plain.starts_with('%') || plain.contains('*') {
-        return Err("the peer may have any identity here: Strata needs one `id` for each peer");
+    // A pattern for many users, who authenticate by certificate.
+    let named = plain.strip_prefix("*@").unwrap_or(plain);
+    if named.is_empty() || named.starts_with('%') || named.contains('*') {
+        return Err(
+            "the peer may have any identity here: write its `id`, or with certificates a pattern like `*@example.net`",
+        );
     }
     if plain.starts_with("keyid:") || plain.starts_with("asn1") || plain.contains('=') {
         return Err(
@@ -55,6 +59,7 @@ mod tests {
             ("@moon.strongswan.org", "moon.strongswan.org"),
             ("fqdn:moon.strongswan.org", "moon.strongswan.org"),
             ("carol@strongswan.org", "carol@strongswan.org"),
+            ("*@strongswan.org", "*@strongswan.org"),
             ("@@carol@strongswan.org", "carol@strongswan.org"),
             ("email:carol@strongswan.org", "carol@strongswan.org"),
             ("192.168.0.1", "192.168.0.1"),
@@ -68,7 +73,8 @@ mod tests {
     fn what_is_no_identity_of_ours_is_refused_with_a_reason() {
         for (text, why) in [
             ("%any", "any identity"),
-            ("*@strongswan.org", "any identity"),
+            ("*@*.strongswan.org", "any identity"),
+            ("*.strongswan.org", "any identity"),
             ("", "any identity"),
             ("C=CH, O=strongSwan, CN=moon", "distinguished names"),
             ("keyid:abcd", "key IDs"),

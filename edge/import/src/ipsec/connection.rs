@@ -410,10 +410,17 @@ const CONN: &[Rule<Conn>] = &[
         fate: Fate::No(Weight::Remark, KERNEL),
     },
     Rule {
-        keys: &["leftikeport", "rightikeport"],
+        keys: &["leftikeport"],
         fate: Fate::No(
             Weight::Remark,
             "Strata has one value for all peers: ports of [listen], 500 and 4500",
+        ),
+    },
+    Rule {
+        keys: &["rightikeport"],
+        fate: Fate::No(
+            Weight::Remark,
+            "write the port behind `address`, like \"192.0.2.1:4501\"",
         ),
     },
     Rule {

@@ -84,10 +84,17 @@ const CONNECTION: &[Rule<Connection>] = &[
         fate: Fate::To(|entry, connection| each(entry, |text| connection.add_local(text))),
     },
     Rule {
-        keys: &["local_port", "remote_port"],
+        keys: &["local_port"],
         fate: Fate::To(|entry, _| match entry.value.as_str() {
             "500" | "4500" => Ok(()),
             _ => remark(ALL_PEERS),
+        }),
+    },
+    Rule {
+        keys: &["remote_port"],
+        fate: Fate::To(|entry, _| match entry.value.as_str() {
+            "500" | "4500" => Ok(()),
+            _ => remark("write the port behind `address`, like \"192.0.2.1:4501\""),
         }),
     },
     Rule {
