@@ -139,8 +139,8 @@ impl Node {
     }
 
     /// Takes a peer down, with its users if it stands for many identities: deletes its SAs (more
-    /// than one if both ends initiated at once). Neither end brings the peer back until [`Self::up`]: the peer's initiations are
-    /// refused.
+    /// than one if both ends initiated at once). Neither end brings the peer back until
+    /// [`Self::up`]: the peer's initiations are refused.
     pub fn down(&mut self, peer: &str, now: Instant) -> Result<(), UnknownPeer> {
         let peer = self.id(peer)?;
         self.own.tunnels.want(peer, false, now)?;

@@ -696,7 +696,7 @@ fn keys(config: &Config) -> BTreeSet<String> {
 
 /// Maps the keys of tables of one kind to the same table, because they behave alike.
 fn kind(key: &str) -> String {
-    let peers = [".carol.", ".dave.", ".erin."];
+    let peers = [".carol.", ".dave.", ".erin.", ".staff."];
     let key = peers
         .iter()
         .fold(key.to_owned(), |key, peer| key.replace(peer, ".alice."));
@@ -768,7 +768,7 @@ fn the_examples_of_a_peers_keys_are_other_values_than_the_defaults() {
     let written = ["address", "id", "psk", "local", "remote"];
     let needing = [
         "pubkey", "pool", "dns", "routes", "cover", "ppk", "mode", "layout", "map", "licences",
-        "handover", "holders", "shared",
+        "handover", "holders", "shared", "users",
     ];
     let rows = described()
         .into_iter()
