@@ -1,5 +1,5 @@
-//! Fuzzes the import of foreign configurations. Any text is converted or refused with a message, and
-//! what is written is TOML.
+//! Fuzzes the import of foreign configurations. Any text is converted or refused with a message,
+//! and what is written is TOML.
 
 use std::fs;
 

@@ -2,9 +2,9 @@
 //!
 //! Each format has a folder with its grammar and the tables of its keys: `const CHILD` in
 //! `swanctl/child.rs` has what becomes of each key of a child. A converter makes a [`Draft`], whose
-//! caller looks for files that the draft needs, and [`Draft::finish`] writes our configuration. It has
-//! a note for each line that has no place, in a comment at the table that the line belongs to. Secrets
-//! are in [`Import::secrets`] alone.
+//! caller looks for files that the draft needs, and [`Draft::finish`] writes our configuration. It
+//! has a note for each line that has no place, in a comment at the table that the line belongs to.
+//! Secrets are in [`Import::secrets`] alone.
 //!
 //! Nothing here reads files, and no input causes a panic: the fuzz target `import` tries any text.
 

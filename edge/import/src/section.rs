@@ -26,7 +26,8 @@ impl Entry {
         elements.filter(|element| !element.is_empty())
     }
 
-    /// Returns the elements of a list of files, which are in a folder unless they are absolute paths.
+    /// Returns the elements of a list of files, which are in a folder unless they are absolute
+    /// paths.
     pub(crate) fn files(&self, folder: &str) -> Vec<String> {
         let files = self.list().map(|file| match file.starts_with('/') {
             true => file.to_owned(),

@@ -135,8 +135,8 @@ fn words(text: &str) -> Vec<Word> {
     words
 }
 
-/// Returns the length of a word without a colon behind it, as in `@moon:` and `@moon:PSK`. Colons of
-/// an IPv6 address belong to the word.
+/// Returns the length of a word without a colon behind it, as in `@moon:` and `@moon:PSK`. Colons
+/// of an IPv6 address belong to the word.
 fn owner_end(word: &str) -> usize {
     let kinds = [":PSK", ":RSA", ":ECDSA", ":EAP", ":XAUTH"];
     let ends = |word: &str| word.len() > 1 && word.ends_with(':') && !word.ends_with("::");

@@ -1,5 +1,5 @@
-//! The grammar of strongSwan's settings: `NAME { KEY = VALUE ... }`, with `NAME : BASE, BASE { ... }`
-//! for sections that inherit, quoted values, comments and `include`.
+//! The grammar of strongSwan's settings: sections `NAME { KEY = VALUE ... }`, sections that inherit
+//! (`NAME : BASE, BASE { ... }`), quoted values, comments and `include`.
 
 use crate::Unreadable;
 use crate::section::{Entry, Section};

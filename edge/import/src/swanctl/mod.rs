@@ -13,8 +13,8 @@ use crate::note::{Note, Weight};
 use crate::section::Section;
 use crate::{Unreadable, range};
 
-/// Converts the text of a `swanctl.conf`. `folder` is that of strongSwan, `/etc/swanctl`, in which the
-/// files are that the text names.
+/// Converts the text of a `swanctl.conf`. `folder` is that of strongSwan, `/etc/swanctl`, in which
+/// the files are that the text names.
 ///
 /// # Errors
 /// The text is no such file.

@@ -1,8 +1,8 @@
 //! Files of `wg-quick`.
 //!
 //! The keys of WireGuard are for key exchange and cannot sign, so each host gets a new key, and the
-//! other hosts its public key. A host is called by the first octets of its WireGuard key, so that two
-//! files which are imported on two hosts fit each other.
+//! other hosts its public key. A host is called by the first octets of its WireGuard key, so that
+//! two files which are imported on two hosts fit each other.
 
 mod grammar;
 mod interface;

@@ -58,8 +58,8 @@ impl Peer {
         table
     }
 
-    /// WireGuard restricts what the peer sends, and not what this host does. The peer's file has the
-    /// restriction of the other direction, and both ends agree on what both allow.
+    /// WireGuard restricts what the peer sends, and not what this host does. The peer's file has
+    /// the restriction of the other direction, and both ends agree on what both allow.
     fn rows(&self, name: &str, own: &str, draft: &mut Draft) -> Vec<Row> {
         let mut rows = Vec::new();
         rows.extend(

@@ -1,5 +1,5 @@
-//! `strata enrol`: issues what a new device needs, as one file to carry there, and adds the device's
-//! table to the configuration of this gateway.
+//! `strata enrol`: issues what a new device needs, as one file to carry there, and adds the
+//! device's table to the configuration of this gateway.
 
 mod archive;
 mod args;
