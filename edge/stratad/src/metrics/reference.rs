@@ -76,8 +76,8 @@ const METHODS: [&str; 2] = ["pure/esp/src/report.rs", "pure/node/src/path_mtu/mo
 const INTRODUCTION: &str = "# Metrics\n\n\
     `strata metrics` prints them in the text format of Prometheus, and `listen` in `[metrics]` serves\n\
     them ([monitoring](../operate/monitoring.md)). Counters begin with 0 at the start of `stratad`. \
-    The\nmetrics of Mobile IP exist if this host has a role in it, those of SNOOP if it is enabled. \
-    Metrics with\nthe label `peer` exist for the first 1000 peers.\n\n\
+    The\nmetrics of Mobile IP exist if this host has a role in it, those of SNOOP if it is enabled.\n\
+    Metrics with the label `peer` exist for the first 1000 peers and users.\n\n\
     | metric | type | label | meaning |\n|---|---|---|---|\n";
 
 /// What the names of metrics of each peer begin with.

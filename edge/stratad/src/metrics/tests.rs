@@ -9,9 +9,9 @@ use node::Node;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Returns a gateway with this many peers.
-fn gateway(peers: usize) -> Node {
-    let folder = Folder::new(&format!("metrics-{peers}"));
+/// Returns a gateway with this many peers, for one test.
+fn gateway(test: &str, peers: usize) -> Node {
+    let folder = Folder::new(&format!("metrics-{test}-{peers}"));
     folder.write_key("a.psk", "a key of the usual length, 43 letters or so");
     let mut text = "[node]\nid = \"hub.example.net\"\n".to_owned();
     for number in 0..peers {
@@ -33,7 +33,7 @@ fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 #[test]
 fn the_first_thousand_peers_have_metrics_and_the_others_are_counted() {
     for (peers, others) in [(3, 0), (MOST_PEERS, 0), (MOST_PEERS + 1, 1), (2500, 1500)] {
-        let text = metrics(&gateway(peers));
+        let text = metrics(&gateway("first", peers));
         let of_peers = text.lines().filter(|line| line.contains("{peer=\""));
         let named: BTreeSet<_> = of_peers.map(|line| line.split('"').nth(1)).collect();
         assert_eq!(named.len(), peers - others);
@@ -44,7 +44,7 @@ fn the_first_thousand_peers_have_metrics_and_the_others_are_counted() {
 
 #[test]
 fn a_text_has_each_sample_once_and_always_in_the_same_order() {
-    for node in EXAMPLES.map(example).iter().chain([&gateway(100)]) {
+    for node in EXAMPLES.map(example).iter().chain([&gateway("order", 100)]) {
         let text = metrics(node);
         assert_eq!(text, metrics(node));
         let samples = text.lines().filter(|line| !line.starts_with('#'));
@@ -58,11 +58,11 @@ fn a_text_has_each_sample_once_and_always_in_the_same_order() {
 #[test]
 fn ten_thousand_peers_cost_little_more_than_a_thousand() {
     let cost = |peers| {
-        let node = gateway(peers);
+        let node = gateway("cost", peers);
         let spent = (0..20).map(|_| {
             let began = std::time::Instant::now();
             let text = metrics(&node);
-            assert!(text.len() > 500_000);
+            assert!(text.contains("strata_peers_unlabelled "));
             began.elapsed()
         });
         spent.min().expect("it ran")

@@ -1,7 +1,7 @@
 //! Users of a table: each is a peer of its own at the gateway, by its own name.
 
 use super::world::{GATEWAY, Hosts, LICENSED, MOBILE, NAMES, Policies, World};
-use crate::{PeerState, PeerStatus, UnknownPeer, UserPolicy};
+use crate::{PeerState, PeerStatus, Rekey, UnknownPeer, UserPolicy};
 use model::{Unique, Wildcard};
 use std::time::Duration;
 
@@ -135,6 +135,31 @@ fn a_user_can_be_taken_down_by_name_and_is_forgotten_after_it_has_left() {
         });
     assert_eq!(downs.next(), Some(ALICE));
     assert!(downs.all(|name| name == ALICE));
+}
+
+/// The numbers of those who have left would take memory for ever.
+#[test]
+fn the_numbers_of_a_user_are_its_own_and_go_with_it() {
+    let mut world = connected(Policies::default());
+    let numbers = |world: &World, name: &str| {
+        let node = &world.nodes[GATEWAY];
+        let all = node.peer_numbers(usize::MAX);
+        assert_eq!(all.len(), node.totals().peers + node.totals().users);
+        all.into_iter().find(|one| node.name(one.peer) == name)
+    };
+    let rekeyed = world.command(GATEWAY, |node, now| node.rekey(ALICE, Rekey::Ike, now));
+    assert_eq!(rekeyed, Ok(()));
+    world.run_for(Duration::from_secs(2));
+    let table = numbers(&world, "alice").unwrap();
+    assert!(table.users.is_some() && !table.has_tunnels && table.rekeys == 0);
+    let user = numbers(&world, ALICE).unwrap();
+    assert!(user.users.is_none() && user.has_tunnels && user.rekeys == 1);
+    let left = world.command(MOBILE, |node, now| node.down("gw", now));
+    assert_eq!(left, Ok(()));
+    world.run_for(LONG);
+    assert!(numbers(&world, ALICE).is_none());
+    let tally = world.nodes[GATEWAY].own.tunnels.tally();
+    assert_eq!(tally.of(user.peer).rekeys, 0);
 }
 
 #[test]
