@@ -69,7 +69,8 @@ fn watch(
         let text = shown(&answered, selection, size, output);
         let text = match size {
             Some(size) => format!("{CLEAR}{}", page(&text, size)),
-            None => text,
+            None if output.json => text,
+            None => format!("{text}\n"),
         };
         if output.try_print(&text).is_err() {
             return Exit::Done;

@@ -1,10 +1,10 @@
 //! Pings through a tunnel, and where they are lost.
 //!
 //! A ping is a dummy packet of a child SA, so it takes the way of data: encapsulation, SPI,
-//! numbers, firewalls and NATs. A peer with our vendor ID answers it by another dummy, and counts. Before
-//! the first ping and after the last, an IKE exchange asks for its counters (`run.rs`). They tell
-//! where pings were lost: this host has not sent them, they did not arrive at the peer, the peer
-//! has not answered them, or the answer did not arrive here.
+//! numbers, firewalls and NATs. A peer with our vendor ID answers it by another dummy, and counts.
+//! Before the first ping and after the last, an IKE exchange asks for its counters (`run.rs`). They
+//! tell where pings were lost: this host has not sent them, they did not arrive at the peer, the
+//! peer has not answered them, or the answer did not arrive here.
 //!
 //! An end that hides lengths neither pings nor answers, as for probes of the path MTU: its packets
 //! would show. It counts what it withholds. To a peer without our vendor ID the exchange is a
