@@ -49,7 +49,7 @@ impl Request {
 /// Returns the answer to a request without the right for it.
 pub(crate) fn refusal() -> Failure {
     Failure::new(
-        "members of the `group` in [control] may only read: this command changes something, or shows keys",
+        "members of the `group` in [control] may only read: this command changes or sends something, or shows keys",
         "run it as the user of stratad, usually root",
     )
 }

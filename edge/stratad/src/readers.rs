@@ -35,9 +35,12 @@ impl Readers {
         }))
     }
 
-    /// Reads the new requests.
+    /// Reads the new requests. Those of clients that have gone are dropped: a member may ask and
+    /// close its connection faster than requests are answered.
     pub fn handle_ready(&mut self) {
         self.waiting.extend(self.server.handle_ready());
+        let server = &self.server;
+        self.waiting.retain(|(client, _)| server.waits(*client));
     }
 
     /// Returns the time at which the next request may be answered, if any waits.
@@ -76,12 +79,13 @@ mod tests {
     use crate::sample::Folder;
     use std::io::Write;
     use std::os::unix::net::UnixStream;
+    use std::path::{Path, PathBuf};
     use std::time::Duration;
 
-    /// Returns the times at which requests of eager clients are answered, if each answer takes 10
-    /// ms.
-    fn answered(clients: usize) -> Vec<u128> {
-        let folder = Folder::new(&format!("readers-{clients}"));
+    const STATUS: &[u8] = b"{\"version\":1,\"request\":\"status\"}\n";
+
+    /// Listens, for a group that has all of us. Returns the path of the socket as well.
+    fn open(folder: &Folder) -> (Readers, PathBuf) {
         let socket = folder.path().join("strata.sock");
         folder.write_key("a.psk", "a key of the usual length, 43 letters or so");
         let text = format!(
@@ -90,15 +94,22 @@ mod tests {
              local = [\"10.8.0.0/16\"]\nremote = [\"10.1.0.2/32\"]\n",
             socket.display()
         );
-        let mut readers = Readers::open(&folder.load(&text)).unwrap().unwrap();
-        let mut streams: Vec<_> = (0..clients)
-            .map(|_| UnixStream::connect(for_readers(&socket)).unwrap())
-            .collect();
-        for stream in &mut streams {
-            stream
-                .write_all(b"{\"version\":1,\"request\":\"status\"}\n")
-                .unwrap();
-        }
+        let readers = Readers::open(&folder.load(&text)).unwrap().unwrap();
+        (readers, for_readers(&socket))
+    }
+
+    fn ask(socket: &Path) -> UnixStream {
+        let mut stream = UnixStream::connect(socket).unwrap();
+        stream.write_all(STATUS).unwrap();
+        stream
+    }
+
+    /// Returns the times at which requests of eager clients are answered, if each answer takes 10
+    /// ms.
+    fn answered(clients: usize) -> Vec<u128> {
+        let folder = Folder::new(&format!("readers-{clients}"));
+        let (mut readers, socket) = open(&folder);
+        let _streams: Vec<_> = (0..clients).map(|_| ask(&socket)).collect();
         readers.handle_ready();
         let took = Duration::from_millis(10);
         let start = Instant::from_origin(Duration::from_secs(9));
@@ -120,5 +131,21 @@ mod tests {
         assert_eq!(times.len(), 20);
         assert!(times[19] >= 19 * 80 - 8, "{times:?}");
         assert_eq!(answered(1), [0], "one reader does not wait");
+    }
+
+    #[test]
+    fn who_asks_and_goes_leaves_no_request_behind() {
+        let folder = Folder::new("readers-gone");
+        let (mut readers, socket) = open(&folder);
+        let _stays = ask(&socket);
+        for _ in 0..100 {
+            let goes = ask(&socket);
+            readers.handle_ready();
+            assert_eq!(readers.waiting.len(), 2);
+            drop(goes);
+            readers.handle_ready();
+            readers.handle_ready();
+            assert_eq!(readers.waiting.len(), 1);
+        }
     }
 }

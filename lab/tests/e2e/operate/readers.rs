@@ -93,6 +93,7 @@ fn a_member_of_the_group_reads_and_changes_nothing_and_others_do_neither() -> Re
         "redirect alice 192.0.2.9",
         "move alice",
         "level alice opaque",
+        "ping alice",
         "sessions --end alice",
         "sessions --end-all",
         "keylog /tmp",
