@@ -1,7 +1,7 @@
 //! The socket for the group of [control], whose members may only read.
 //!
-//! A member may ask as often as it likes, and some answers visit all peers. So the requests wait for
-//! a share of the thread's time: packets have the rest of it.
+//! A member may ask as often as it likes, and some answers visit all peers. So the requests wait
+//! for a share of the thread's time: packets have the rest of it.
 
 use crate::unproved::Share;
 use config::Config;
