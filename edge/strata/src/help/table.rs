@@ -43,32 +43,46 @@ impl Table {
         text
     }
 
-    /// Shares the columns of the terminal: narrow columns get what they need, and the others the
-    /// rest in equal parts.
+    /// Shares the columns of the terminal: columns with a long word get room for it, narrow ones
+    /// get what they need, and the others the rest in equal parts.
     fn widths(&self, columns: usize) -> Vec<usize> {
         let count = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let widest = |at: usize| {
-            let cells = self
-                .rows
-                .iter()
-                .filter_map(move |row: &Vec<String>| row.get(at));
-            cells.map(|cell| width(cell)).max().unwrap_or(0)
-        };
-        let mut widths: Vec<usize> = (0..count).map(widest).collect();
+        let longest: Vec<_> = (0..count).map(|at| self.longest_word(at)).collect();
+        let mut widths: Vec<_> = (0..count).map(|at| self.widest(at)).collect();
         let mut left = columns.saturating_sub(GAP * count.saturating_sub(1));
         let mut open: Vec<usize> = (0..count).collect();
         while !open.is_empty() {
             let share = left / open.len();
-            let (fitting, wide): (Vec<_>, Vec<_>) =
-                open.iter().copied().partition(|&at| widths[at] <= share);
-            if fitting.is_empty() {
+            let (long, others): (Vec<_>, Vec<_>) =
+                open.iter().copied().partition(|&at| longest[at] > share);
+            let (settled, wide) = match long.is_empty() {
+                true => others.into_iter().partition(|&at| widths[at] <= share),
+                false => (long, others),
+            };
+            if settled.is_empty() {
                 wide.iter().for_each(|&at| widths[at] = share.max(LEAST));
                 break;
             }
-            left -= fitting.iter().map(|&at| widths[at]).sum::<usize>();
+            for &at in &settled {
+                widths[at] = widths[at].min(share.max(longest[at]));
+                left = left.saturating_sub(widths[at]);
+            }
             open = wide;
         }
         widths
+    }
+
+    fn column(&self, at: usize) -> impl Iterator<Item = &String> {
+        self.rows.iter().filter_map(move |row| row.get(at))
+    }
+
+    fn widest(&self, at: usize) -> usize {
+        self.column(at).map(|cell| width(cell)).max().unwrap_or(0)
+    }
+
+    fn longest_word(&self, at: usize) -> usize {
+        let words = self.column(at).flat_map(|cell| cell.split_whitespace());
+        words.map(width).max().unwrap_or(0)
     }
 }
 
@@ -88,4 +102,28 @@ fn lines(row: &[String], widths: &[usize]) -> Vec<String> {
         parts.collect::<Vec<_>>().join(&" ".repeat(GAP))
     };
     (0..height).map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_word_is_not_broken_and_the_other_columns_share_the_rest() {
+        let mut table = Table::default();
+        for row in [
+            ["name", "kind", "meaning"],
+            ["a_word_of_22_characters", "one", "a text of some words"],
+        ] {
+            row.map(|cell| table.add(cell.to_owned()));
+            table.end_row();
+        }
+        let expected = "\
+name                     kind  meaning
+a_word_of_22_characters  one   a text of
+                               some
+                               words
+";
+        assert_eq!(table.show(40, Paint::new(false)), expected);
+    }
 }
