@@ -43,8 +43,8 @@ impl Table {
         text
     }
 
-    /// Shares the columns of the terminal: columns with a long word get room for it, narrow ones
-    /// get what they need, and the others the rest in equal parts.
+    /// Shares the columns of the terminal: narrow columns get what they need, those with a long
+    /// word get room for it, and the others the rest in equal parts.
     fn widths(&self, columns: usize) -> Vec<usize> {
         let count = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let longest: Vec<_> = (0..count).map(|at| self.longest_word(at)).collect();
@@ -53,11 +53,11 @@ impl Table {
         let mut open: Vec<usize> = (0..count).collect();
         while !open.is_empty() {
             let share = left / open.len();
-            let (long, others): (Vec<_>, Vec<_>) =
-                open.iter().copied().partition(|&at| longest[at] > share);
-            let (settled, wide) = match long.is_empty() {
-                true => others.into_iter().partition(|&at| widths[at] <= share),
-                false => (long, others),
+            let (narrow, others): (Vec<_>, Vec<_>) =
+                open.iter().copied().partition(|&at| widths[at] <= share);
+            let (settled, wide) = match narrow.is_empty() {
+                true => others.into_iter().partition(|&at| longest[at] > share),
+                false => (narrow, others),
             };
             if settled.is_empty() {
                 wide.iter().for_each(|&at| widths[at] = share.max(LEAST));
@@ -113,14 +113,16 @@ mod tests {
         let mut table = Table::default();
         for row in [
             ["name", "kind", "meaning"],
-            ["a_word_of_22_characters", "one", "a text of some words"],
+            ["a_word_of_23_characters", "one", "a text of some words"],
         ] {
-            row.map(|cell| table.add(cell.to_owned()));
+            for cell in row {
+                table.add(cell.to_owned());
+            }
             table.end_row();
         }
         let expected = "\
 name                     kind  meaning
-a_word_of_22_characters  one   a text of
+a_word_of_23_characters  one   a text of
                                some
                                words
 ";
