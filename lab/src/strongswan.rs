@@ -33,7 +33,8 @@ const LIBIPSEC: &str = "kernel-libipsec ";
 /// Shell script that starts the program in its `$0`, with an empty `/run`.
 const ON_EMPTY_RUN: &str = "mount -t tmpfs none /run && exec \"$0\"";
 
-/// Shell script that starts the program in its `$0`, which reads `ipsec.conf`, with an empty `/run`.
+/// Shell script that starts the program in its `$0`, which reads `ipsec.conf`, with an empty
+/// `/run`.
 const STARTER_ON_EMPTY_RUN: &str =
     "mount -t tmpfs none /run && exec \"$0\" --nofork --conf ipsec.conf";
 

@@ -123,8 +123,8 @@ impl Party {
         }
     }
 
-    /// Reads `id`, after the rows. Returns false without one, after a fault. `default` is the name at
-    /// which the party listens: whoever answers there has to prove it.
+    /// Reads `id`, after the rows. Returns false without one, after a fault. `default` is the name
+    /// at which the party listens: whoever answers there has to prove it.
     pub(crate) fn read_identity(&mut self, table: &mut Table<'_>, default: Option<&str>) -> bool {
         const EXAMPLE: &str = "\"peer.example.net\"";
         let identity = match (table.value("id"), default) {

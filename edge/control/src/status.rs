@@ -88,9 +88,10 @@ impl Status {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {
     /// Name of the task, stable across versions: `dns`, `store`, `audit`, `keylog`, `addresses`,
-    /// `names`, `resolvers`, `restore`, `routes`, `paths`, `send`, `agent`, `forwarding`, `reverse_path`, `removed` for
-    /// state that is no longer restored, `filter` for packets in clear that are not dropped, or
-    /// `wait` for an interface, address or route that the host does not have yet.
+    /// `names`, `resolvers`, `restore`, `routes`, `paths`, `send`, `agent`, `forwarding`,
+    /// `reverse_path`, `removed` for state that is no longer restored, `filter` for packets in
+    /// clear that are not dropped, or `wait` for an interface, address or route that the host does
+    /// not have yet.
     pub task: String,
     /// Destination that is not reached, if the task concerns one.
     #[serde(default)]

@@ -26,7 +26,7 @@ pub(crate) fn decoded(text: &str) -> Option<Zeroizing<Vec<u8>>> {
         let is_marked = text
             .get(..2)
             .is_some_and(|two| two.eq_ignore_ascii_case(mark));
-        is_marked.then(|| text[2..].as_bytes())
+        is_marked.then(|| &text.as_bytes()[2..])
     };
     let octets = match (after("0s"), after("0x")) {
         (Some(base64), _) => BASE64.decode(base64).ok()?,

@@ -230,7 +230,7 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, pages: &Pages) -
 }
 
 /// Reads a request. Returns the reason why it is not for the page.
-async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Refusal>> {
+async fn read<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Option<Refusal>> {
     let mut buffer = [0; LONGEST_HEAD];
     let mut filled = 0;
     loop {

@@ -120,7 +120,7 @@ mod tests {
             times.push((now - start).as_millis());
             let answer = Response::Metrics(String::new());
             readers.answer(client, &answer, now, now + took);
-            now = now + took;
+            now += took;
         }
         times
     }

@@ -1,6 +1,6 @@
 //! Causes of failures and refusals, as facts.
 
-use crate::naming::NotFound;
+use crate::naming::lookup::NotFound;
 use ike::{DownReason, GrantRefusal, KeyRefusal, Refusal};
 use model::Identity;
 use wire::ike::RefusalCode;

@@ -20,14 +20,14 @@
 //!   [`Node::handle_ways`], closed streams to [`Node::handle_disconnected`], and reports of
 //!   oversized packets to [`Node::handle_too_big`]. For peers with a name, the driver answers
 //!   [`Event::NameWanted`] by [`Node::handle_name_sources`], sends [`Node::poll_query`], and passes
-//!   answers to [`Node::handle_name_reply`]. Data packets go in batches through
-//!   [`Node::seal`] (from the TUN device) and [`Node::open`] (from UDP port 4500), and one by one
-//!   through [`Node::transit`] (diverted on a licensed node). After each timeout, answer
+//!   answers to [`Node::handle_name_reply`]. Data packets go in batches through [`Node::seal`]
+//!   (from the TUN device) and [`Node::open`] (from UDP port 4500), and one by one through
+//!   [`Node::transit`] (diverted on a licensed node). After each timeout, answer
 //!   [`Node::poll_path_mtu`] and call [`Node::cover`], which sends pings and answers too. For
 //!   Mobile IP, [`Node::handle_link`] reports interfaces that appear or disappear. Messages from
-//!   its sockets go to [`Node::handle_discovery`], [`Node::handle_nearby`] and [`Node::handle_registration`],
-//!   and packets of its tunnels through [`Node::encapsulate`] and [`Node::decapsulate`]: see
-//!   [`mobile_ip`].
+//!   its sockets go to [`Node::handle_discovery`], [`Node::handle_nearby`] and
+//!   [`Node::handle_registration`], and packets of its tunnels through [`Node::encapsulate`] and
+//!   [`Node::decapsulate`]: see [`mobile_ip`].
 //! * **Outputs**: after every command, input and batch, drain [`Node::poll_lease`],
 //!   [`Node::poll_registration`], [`Node::poll_transmit`], [`Node::poll_resend`] and
 //!   [`Node::poll_event`] in this order until they are empty. [`Node::poll_timeout`] then returns
@@ -89,7 +89,9 @@ pub use licensing::grants::GrantState;
 pub use licensing::migration::MigrationCounters;
 pub use licensing::places::{Handover, Places};
 pub use mobility::{Candidate, Standing, Way};
-pub use naming::{Found, NameStatus, NotFound, Query, QueryId, Sources, Tried};
+pub use naming::lookup::{Found, NotFound, Sources};
+pub use naming::status::{NameStatus, Tried};
+pub use naming::{Query, QueryId};
 pub use node::Node;
 pub use path_mtu::{Discovery, Origin, ProbeCounts};
 pub use pep::{FlowStatus, Side};

@@ -7,7 +7,8 @@ use crate::licensing::migration::MigrationCounters;
 use crate::mobile_ip::{
     self, Arrival, Envelope, Keepalives, MobileIp, NtpTime, Remote, Station, TakenOut,
 };
-use crate::naming::{Naming, Query, QueryId, Sources};
+use crate::naming::lookup::Sources;
+use crate::naming::{Naming, Query, QueryId};
 use crate::owners::Owners;
 use crate::path_mtu::PathMtus;
 use crate::ping::{CannotPing, PingId, PingReport, Pings};

@@ -54,8 +54,8 @@ impl Credential {
         files::save(ca, &files)
     }
 
-    /// Issues a certificate with a new key, as `strata pki issue` does. A gateway has further names,
-    /// and its certificate is one that other clients accept too.
+    /// Issues a certificate with a new key, as `strata pki issue` does. A gateway has further
+    /// names, and its certificate is one that other clients accept too.
     pub fn issue(
         ca: &Path,
         id: &Identity,

@@ -23,8 +23,9 @@ const MOST_SENT: usize = 4;
 
 impl Engine {
     /// Makes room for another attempt with a peer: of older ones, only the newest stays, and those
-    /// that have sent IKE_AUTH; of a race (`race.rs`), none does. An error means that one is in progress that allows no other.
-    /// `anew`: the IKE SA replaces another one, so there is no hurry.
+    /// that have sent IKE_AUTH; of a race (`race.rs`), none does. An error means that one is in
+    /// progress that allows no other. `anew`: the IKE SA replaces another one, so there is no
+    /// hurry.
     pub(crate) fn make_room(
         &mut self,
         peer: PeerId,

@@ -241,8 +241,8 @@ impl Lookup {
         })
     }
 
-    /// Goes on to the next server, if this one was asked last. The first round is quick, and further
-    /// ones wait: the network may be coming up.
+    /// Goes on to the next server, if this one was asked last. The first round is quick, and
+    /// further ones wait: the network may be coming up.
     fn skip(&mut self, server: IpAddr, now: Instant) {
         let last = self.asked.checked_sub(1);
         let is_last = last.and_then(|last| self.servers.get(last)) == Some(&server);

@@ -5,24 +5,24 @@
 //! stays where it is, whatever the name means by then.
 //!
 //! The driver knows the name servers ([`crate::Event::NameWanted`]) and carries the queries, so a
-//! server that does not answer delays nothing else. A lookup goes through the servers (`lookup.rs`),
-//! the addresses of both families alternate (`order.rs`), and one after the other is tried without
-//! waiting for the answer of those before (`search.rs`, `ike::Engine::initiate_beside`). The
-//! address at which the peer was last up is tried if there is no name server.
+//! server that does not answer delays nothing else. A lookup goes through the servers
+//! (`lookup.rs`), the addresses of both families alternate (`order.rs`), and one after the other is
+//! tried without waiting for the answer of those before (`search.rs`,
+//! `ike::Engine::initiate_beside`). The address at which the peer was last up is tried if there is
+//! no name server.
 
-mod lookup;
+pub(crate) mod lookup;
 mod order;
 mod search;
-
-pub use lookup::{Found, NotFound, Sources};
-pub use search::Tried;
+pub(crate) mod status;
 
 use crate::effects::{Effect, Turn};
 use crate::{Cause, Event};
 use ike::SaState;
-use lookup::{Lookup, Progress};
+use lookup::{Found, Lookup, NotFound, Progress, Sources};
 use model::{Deadline, IkeSaId, Instant, PeerId, TrafficSelector};
 use search::{Search, Start};
+use status::NameStatus;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -43,21 +43,6 @@ pub struct Query {
     pub server: IpAddr,
     /// The messages.
     pub messages: Vec<Vec<u8>>,
-}
-
-/// The state of a name, for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NameStatus {
-    /// The name.
-    pub name: String,
-    /// True while a lookup is under way.
-    pub asking: bool,
-    /// Time and outcome of the last lookup.
-    pub last: Option<(Instant, Result<Found, NotFound>)>,
-    /// The addresses tried since the last attempt began, the newest last.
-    pub tried: Vec<Tried>,
-    /// The address at which the peer was last up.
-    pub good: Option<IpAddr>,
 }
 
 /// The names of peers, and the searches for their addresses.

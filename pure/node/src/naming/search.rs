@@ -5,9 +5,9 @@
 //! as none of them answers. Then the name is looked up again from time to time, since it may have
 //! got other addresses in the meantime, which are tried as well.
 
-use super::NameStatus;
 use super::lookup::{Found, Lookup, NotFound};
 use super::order;
+use super::status::{NameStatus, Tried};
 use model::{IkeSaId, Instant, PeerId};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -32,17 +32,6 @@ const LEAST_AGAIN: Duration = Duration::from_secs(1);
 /// Most addresses to remember of those that failed, and of those tried.
 const MOST_FAILED: usize = 16;
 const MOST_TRIED: usize = 16;
-
-/// An address that was tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tried {
-    /// The address.
-    pub address: IpAddr,
-    /// Time of the attempt.
-    pub at: Instant,
-    /// The IKE SA of the attempt.
-    pub sa: IkeSaId,
-}
 
 /// An initiation to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
