@@ -6,9 +6,10 @@ use crate::licensing::grants::{Csa, Holder};
 use crate::owners::Owners;
 use crate::plane::Plane;
 use crate::status::{
-    ChildStatus, CsaStatus, GrantStatus, PeerNumbers, PeerState, PeerStatus, SILENT, UserCount,
+    ChildStatus, CsaStatus, GrantStatus, PeerNumbers, PeerStatus, SILENT, UserCount,
 };
 use crate::tunnels::children::Child;
+use crate::tunnels::desired::PeerState;
 use ike::{SaStatus, is_slot};
 use model::{Carrier, ChildSaId, PeerId, PeerNames};
 use std::collections::BTreeMap;

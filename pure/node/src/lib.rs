@@ -97,11 +97,11 @@ pub use path_mtu::{Discovery, Origin, ProbeCounts};
 pub use pep::{FlowStatus, Side};
 pub use ping::{CannotPing, NotPinged, PingId, PingReport, RoundTrips};
 pub use status::{
-    ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerNumbers, PeerState, PeerStatus, SILENT,
-    Totals, UserCount,
+    ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerNumbers, PeerStatus, SILENT, Totals,
+    UserCount,
 };
 pub use transit::{TransitCounters, Verdict};
-pub use tunnels::desired::{Refused, UnknownPeer};
+pub use tunnels::desired::{PeerState, Refused, UnknownPeer};
 pub use tunnels::initiations::OVERDUE;
 pub use tunnels::level::NoLevel;
 pub use tunnels::moving::{CannotMove, PathsStatus};

@@ -1,6 +1,6 @@
 //! Status of a node, in plain values. The daemon converts them into the types of its API.
 
-use crate::tunnels::desired::Refused;
+use crate::tunnels::desired::{PeerState, Refused};
 use crate::tunnels::rivals::InTurns;
 use crate::{Cause, GrantState};
 use crypto::Secret;
@@ -15,17 +15,6 @@ use std::time::Duration;
 
 /// Number of times that a request is sent before its peer counts as silent.
 pub const SILENT: u32 = 3;
-
-/// State of the connection to a peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PeerState {
-    /// There is no IKE SA.
-    Down,
-    /// An IKE SA is being established, or the address of the peer is looked for.
-    Connecting,
-    /// The IKE SA is established.
-    Up,
-}
 
 /// Status of one configured peer.
 #[derive(Clone, Debug)]

@@ -7,7 +7,6 @@
 //! thousand.
 
 use crate::Cause;
-use crate::status::PeerState;
 use model::{Deadline, IkeSaId, Instant, PeerId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -27,6 +26,17 @@ const HURRIED: u32 = 30;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the configuration has no such peer")]
 pub struct UnknownPeer;
+
+/// State of the connection to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerState {
+    /// There is no IKE SA.
+    Down,
+    /// An IKE SA is being established, or the address of the peer is looked for.
+    Connecting,
+    /// The IKE SA is established.
+    Up,
+}
 
 /// Longest pause between attempts to initiate.
 #[derive(Clone, Copy)]
