@@ -1,6 +1,6 @@
 //! Questions to a name server, and its answers (RFC 1035): the addresses of a name.
 //!
-//! A reader of an answer follows aliases (CNAME) for [`MOST_ALIASES`] steps, so a loop of them is
+//! A reader of an answer follows aliases (CNAME) for `MOST_ALIASES` steps, so a loop of them is
 //! the end of the search and not of the reader. It keeps [`MOST_ADDRESSES`] addresses. A compressed
 //! name may point backwards only, and each pointer further than the last.
 
