@@ -124,7 +124,7 @@ impl Party {
     }
 
     /// Reads `id`, after the rows. Returns false without one, after a fault. `default` is the name
-    /// at which the party listens: whoever answers there has to prove it.
+    /// at which the party listens. The host that answers there has to prove it.
     pub(crate) fn read_identity(&mut self, table: &mut Table<'_>, default: Option<&str>) -> bool {
         const EXAMPLE: &str = "\"peer.example.net\"";
         let identity = match (table.value("id"), default) {

@@ -1,4 +1,4 @@
-//! What is known of a peer whose `address` is a name.
+//! Lookups of a peer whose `address` is a name.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -57,7 +57,7 @@ pub struct Import {
     pub toml: String,
     /// Files with secrets, which belong beside it.
     pub secrets: Vec<Secret>,
-    /// What has no place.
+    /// Lines without a place.
     pub notes: Vec<Note>,
     /// Number of tunnels.
     pub peers: usize,

@@ -3,7 +3,7 @@
 use crate::note::{Note, Weight};
 use crate::section::{Entry, Section};
 
-/// What becomes of a key.
+/// The conversion of a key.
 pub(crate) enum Fate<T> {
     /// A function converts the value.
     To(fn(&Entry, &mut T) -> Verdict),

@@ -28,13 +28,7 @@ pub fn ipsec(
     for setup in &file.setups {
         apply_all(SETUP, setup, &mut content);
     }
-    for include in &file.includes {
-        let what = format!("include {}", include.value);
-        let why = "import these files too: their lines are not in this one";
-        content
-            .notes
-            .push(Note::new(include.line, &what, why, Weight::Lost));
-    }
+    content.note_includes(&file.includes);
     for authority in &file.authorities {
         let what = format!("ca {}", authority.name);
         let why = "name CAs in `ca` and revocation lists in `crl` of [node]";

@@ -42,13 +42,7 @@ pub fn swanctl(text: &str, folder: &str) -> Result<Draft, Unreadable> {
             }
         }
     }
-    for include in &file.includes {
-        let what = format!("include {}", include.value);
-        let why = "import these files too: their lines are not in this one";
-        content
-            .notes
-            .push(Note::new(include.line, &what, why, Weight::Lost));
-    }
+    content.note_includes(&file.includes);
     let is_empty = content.connections.is_empty() && file.includes.is_empty();
     if is_empty && content.psks.is_empty() && content.pools.is_empty() {
         return Err(Unreadable::new(1, "there is no section `connections`"));
