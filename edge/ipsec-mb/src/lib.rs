@@ -22,6 +22,9 @@ pub enum NotLoaded {
     /// The library is missing, or the file is not a library.
     #[error("libipsec-mb cannot be loaded ({0})")]
     Missing(libloading::Error),
+    /// This program is linked statically, as for musl, and has no loader of libraries.
+    #[error("libipsec-mb cannot be loaded by a static program")]
+    Static,
     /// The library lacks a function. The calling convention of this version is unknown.
     #[error("this libipsec-mb has no {0}")]
     Unknown(String),
@@ -38,6 +41,7 @@ impl NotLoaded {
     pub const fn fix(&self) -> Option<&'static str> {
         match self {
             Self::Missing(_) => Some("install the package libipsec-mb1"),
+            Self::Static => Some("use the program of the Debian package strata"),
             Self::Unknown(_) | Self::Wrong => Some("install its version 1.3"),
             Self::Processor => None,
         }
@@ -56,6 +60,9 @@ impl IpsecMb {
     ///
     /// # Errors See [`NotLoaded`].
     pub fn load() -> Result<Self, NotLoaded> {
+        if cfg!(target_feature = "crt-static") {
+            return Err(NotLoaded::Static);
+        }
         let kind = gcm::kind().ok_or(NotLoaded::Processor)?;
         let library = open().map_err(NotLoaded::Missing)?;
         let loaded = Self {

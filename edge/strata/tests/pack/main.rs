@@ -1,6 +1,7 @@
 //! Contents of the package, as the programs of a Debian system read them: shells, groff, systemd.
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
+mod folders;
 mod manual;
 mod unit;
 

@@ -679,7 +679,7 @@ pub const FEATURES: &[Feature] = &[
     },
     Feature {
         id: "service",
-        name: "A service of systemd: ready, reload, watchdog",
+        name: "A service of systemd: its group and folders, ready, reload, watchdog",
         keys: &[],
         verbs: &["reload"],
         not_needed: &[],
