@@ -40,6 +40,16 @@ pub enum CannotListen {
         "this machine has no group {0}\n  fix: run `groupadd --system {0}`, or correct `group` in [control]"
     )]
     NoGroup(String),
+    /// The process is no member of the group, and may not give files to others.
+    #[error("{} cannot be given to group {group}: {source}\n  fix: write `group = \"strata\"` in [control], or add the group to the service: `systemctl edit stratad`, with `SupplementaryGroups=`", path.display())]
+    NotGiven {
+        /// Path of the socket.
+        path: PathBuf,
+        /// Number of the group.
+        group: u32,
+        /// Error of the operating system.
+        source: io::Error,
+    },
     /// Any other error of the operating system.
     #[error("cannot listen on {}: {source}\n  fix: run as root, or name a `socket` in [control] whose folder you may write to", path.display())]
     Failed {
@@ -71,30 +81,24 @@ impl Socket {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(failed)?;
         }
-        Self::open(path, access).map_err(failed)
-    }
-
-    fn open(path: &Path, access: Access) -> io::Result<Self> {
         // Created under another name, so that no client can connect before the mode is set.
         let mut fresh = path.to_owned();
         fresh.as_mut_os_string().push(".new");
-        match fs::remove_file(&fresh) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        let listener = listen(&fresh).map_err(failed)?;
+        if let Access::Group(group) = access {
+            give(&fresh, group).map_err(|source| CannotListen::NotGiven {
+                path: path.to_owned(),
+                group,
+                source,
+            })?;
         }
-        let listener = UnixListener::bind(&fresh)?;
-        listener.set_nonblocking(true)?;
-        let mode = match access {
-            Access::Owner => 0o600,
-            Access::Group(group) => {
-                fs::set_permissions(&fresh, Permissions::from_mode(0o600))?;
-                chown(&fresh, None, Some(Gid::from_raw(group)))?;
-                0o660
-            }
-        };
-        fs::set_permissions(&fresh, Permissions::from_mode(mode))?;
-        let file = fs::symlink_metadata(&fresh)?;
-        fs::rename(&fresh, path)?;
+        Self::publish(listener, &fresh, path).map_err(failed)
+    }
+
+    /// Moves the socket's file to its name.
+    fn publish(listener: UnixListener, fresh: &Path, path: &Path) -> io::Result<Self> {
+        let file = fs::symlink_metadata(fresh)?;
+        fs::rename(fresh, path)?;
         Ok(Self {
             listener,
             path: path.to_owned(),
@@ -116,6 +120,24 @@ impl Drop for Socket {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// Listens on a new socket for the owner alone.
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    listener.set_nonblocking(true)?;
+    fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Lets the members of a group connect, too.
+fn give(path: &Path, group: u32) -> io::Result<()> {
+    chown(path, None, Some(Gid::from_raw(group)))?;
+    fs::set_permissions(path, Permissions::from_mode(0o660))
 }
 
 /// Fails if the path is taken by a running daemon or by a file that is not a socket.

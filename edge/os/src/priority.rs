@@ -14,13 +14,15 @@ const LEVEL: libc::c_int = 1;
 /// starts later are ordinary again. The thread must sleep by itself: no ordinary thread runs on its
 /// processor until then.
 pub fn make_real_time() -> Result<(), Error> {
-    let level = libc::sched_param {
-        sched_priority: LEVEL,
-    };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-    #[allow(unsafe_code, reason = "no crate at hand has this call")]
-    // SAFETY: 0 is the calling thread, and the pointer is to a live `sched_param`.
-    let result = unsafe { libc::sched_setscheduler(0, policy, &raw const level) };
+    let level = LEVEL;
+    #[allow(
+        unsafe_code,
+        reason = "no crate has this call, and that of musl always fails"
+    )]
+    // SAFETY: 0 is the calling thread, and the pointer is to the one number of `sched_param`.
+    let result =
+        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const level) };
     Errno::result(result)
         .map(drop)
         .map_err(Error::os("setting real-time priority"))

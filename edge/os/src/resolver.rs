@@ -12,7 +12,9 @@
 //! stays.
 
 use crate::{Error, Netlink, crash, program};
-use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+use nix::errno::Errno;
+use nix::{NixPath, libc};
+use std::ffi::CStr;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
@@ -202,17 +204,25 @@ fn replace(file: &Path, servers: &str) -> io::Result<()> {
     crash::point("resolver-written");
     // A dangling link counts as a file.
     match fs::symlink_metadata(file) {
-        Ok(_) => renameat2(
-            AT_FDCWD,
-            &aside,
-            AT_FDCWD,
-            file,
-            RenameFlags::RENAME_EXCHANGE,
-        )?,
+        Ok(_) => exchange(&aside, file)?,
         Err(_) => fs::rename(&aside, file)?,
     }
     crash::point("resolver-swapped");
     Ok(())
+}
+
+/// Exchanges two files, so that neither name is missing at any time.
+fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    #![allow(unsafe_code, reason = "nix has this call with glibc only")]
+    let here = libc::AT_FDCWD;
+    let how = libc::RENAME_EXCHANGE;
+    let call = |one: &CStr, other: &CStr| {
+        let (one, other) = (one.as_ptr(), other.as_ptr());
+        // SAFETY: both pointers are to strings that outlive the call.
+        unsafe { libc::syscall(libc::SYS_renameat2, here, one, here, other, how) }
+    };
+    let result = one.with_nix_path(|one| other.with_nix_path(|other| call(one, other)))??;
+    Ok(Errno::result(result).map(drop)?)
 }
 
 fn restore(file: &Path) -> io::Result<()> {

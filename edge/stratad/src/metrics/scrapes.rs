@@ -105,7 +105,9 @@ fn bind(path: &Path, readers: Option<&str>) -> Result<Socket> {
             CannotListen::Running(_) => "another process listens there".to_owned(),
             CannotListen::InTheWay(_) => "the file exists and is not a socket".to_owned(),
             CannotListen::Failed { source, .. } => source.to_string(),
-            error @ CannotListen::NoGroup(_) => return error.into(),
+            error @ (CannotListen::NoGroup(_) | CannotListen::NotGiven { .. }) => {
+                return error.into();
+            }
         };
         let path = path.display();
         anyhow!("cannot listen on {path}: {what}\n  fix: correct `listen` in [metrics]")
