@@ -6,11 +6,12 @@
 
 use crate::cut::{Outline, cut};
 use crate::join::Waiting;
-use crate::tun::{Tun, is_from_nobody};
+use crate::kept::Unfit;
+use crate::tun::{Form, Tun, is_from_nobody};
 use crate::virtio::{FRONT_LEN, Front};
 use crate::{Error, Netlink};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use wire::checksum::{self, Checksum};
 
 /// Most packets in one system call: the kernel is configured not to join more.
@@ -37,15 +38,40 @@ impl Bulk {
     /// Those of [`Tun::open`].
     pub fn open(name: &str, mtu: u16, offload: bool, queues: bool) -> Result<Self, Error> {
         let whole = || -> Result<Tun, Error> {
-            let tun = Tun::make(name, mtu, true, queues)?;
+            let uncut = true;
+            let tun = Tun::make(name, mtu, Form { uncut, queues })?;
             Netlink::open()?.set_most_segments(tun.name(), SEGMENTS as u32)?;
             Ok(tun)
         };
+        let cut = || {
+            let uncut = false;
+            Tun::make(name, mtu, Form { uncut, queues })
+        };
         let tun = match offload {
             // An error with another cause also occurs without offload.
-            true => whole().or_else(|_| Tun::make(name, mtu, false, queues))?,
-            false => Tun::make(name, mtu, false, queues)?,
+            true => whole().or_else(|_| cut())?,
+            false => cut()?,
         };
+        Ok(Self::over(tun))
+    }
+
+    /// Takes over a device that outlived its process ([`crate::kept`]), with the packets in its
+    /// queue, if it is what [`Bulk::open`] would open.
+    pub fn adopt(
+        kept: OwnedFd,
+        name: &str,
+        mtu: u16,
+        offload: bool,
+        queues: bool,
+    ) -> Result<Self, Unfit> {
+        let uncut = offload;
+        let tun = Tun::adopt(kept, name, Form { uncut, queues })?;
+        let set = || -> Result<(), Error> {
+            let netlink = Netlink::open()?;
+            netlink.set_mtu(name, mtu.into())?;
+            netlink.link_up(name)
+        };
+        set().map_err(|error| Unfit::Settings(error.to_string()))?;
         Ok(Self::over(tun))
     }
 
@@ -62,7 +88,7 @@ impl Bulk {
         Self {
             uncut: vec![0; FRONT_LEN + LONGEST],
             uncut_len: 0,
-            waiting: Waiting::new(tun.device.udp_gso()),
+            waiting: Waiting::new(tun.udp_gso),
             tun,
         }
     }
@@ -74,7 +100,7 @@ impl Bulk {
 
     /// Returns true if one system call may return many packets.
     pub fn is_offloaded(&self) -> bool {
-        self.tun.device.tcp_gso()
+        self.tun.is_uncut()
     }
 
     /// Reads packets that the kernel routed into the device, until there are no more or `spaces`
@@ -116,14 +142,13 @@ impl Bulk {
         spaces: &mut [impl AsMut<[u8]>],
         outlines: &mut [Outline],
     ) -> io::Result<usize> {
-        let device = &self.tun.device;
         if !self.is_offloaded() {
             let checksum = Checksum::Made;
-            let len = device.recv(spaces[0].as_mut())?;
+            let len = self.tun.read(spaces[0].as_mut())?;
             outlines[0] = Outline { len, checksum };
             return Ok(1);
         }
-        self.uncut_len = device.recv(&mut self.uncut)?;
+        self.uncut_len = self.tun.read(&mut self.uncut)?;
         let read = Front::read(&mut self.uncut[..self.uncut_len]);
         let count = read.and_then(|(front, packet)| cut(front, packet, spaces, outlines));
         count.ok_or_else(|| io::ErrorKind::InvalidData.into())
@@ -145,7 +170,7 @@ impl Bulk {
     /// Passes the result of another device's [`Bulk::uncut`] to the kernel. The queue must be
     /// empty.
     pub(crate) fn send_uncut(&self, uncut: &[u8]) -> io::Result<()> {
-        self.tun.device.send(uncut).map(drop)
+        self.tun.write(uncut).map(drop)
     }
 
     /// Queues a packet for [`Bulk::flush`], which is called if the queue is full. A checksum that
@@ -166,22 +191,22 @@ impl Bulk {
     /// Passes queued packets to the kernel as if they had arrived on the device. Returns the number
     /// of packets that it refused.
     pub fn flush(&mut self) -> u64 {
-        let device = &self.tun.device;
-        self.waiting.write(|octets| device.send(octets).is_ok())
+        let tun = &self.tun;
+        self.waiting.write(|octets| tun.write(octets).is_ok())
     }
 
     /// Passes one packet to a kernel without offload.
     fn send_whole(&mut self, packet: &[u8], checksum: Checksum) -> bool {
-        let device = &self.tun.device;
+        let tun = &self.tun;
         if checksum == Checksum::Made {
-            return device.send(packet).is_ok();
+            return tun.write(packet).is_ok();
         }
         // Without offload, the buffer holds no unsegmented packet.
         let Some(copy) = self.uncut.get_mut(..packet.len()) else {
             return false;
         };
         copy.copy_from_slice(packet);
-        checksum::restore(copy) && device.send(copy).is_ok()
+        checksum::restore(copy) && tun.write(copy).is_ok()
     }
 }
 

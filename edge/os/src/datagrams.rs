@@ -11,7 +11,7 @@
 //! where reports to the system do not count ([`Df::Whole`]). And small kernel buffers lose whole
 //! bursts while a worker is busy, so both are enlarged as far as permissions allow.
 
-use crate::{Error, Family, option, owner::Owner};
+use crate::{Error, Family, kept, option, owner::Owner};
 use model::{Df, Path};
 use nix::cmsg_space;
 use nix::errno::Errno;
@@ -20,11 +20,11 @@ use nix::sys::socket::{
     ControlMessage, MsgFlags, MultiHeaders, SockaddrStorage, sendmmsg, sendmsg, setsockopt, sockopt,
 };
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
-use socket2::{Domain, Protocol, SockFilter, Socket, Type};
+use socket2::{Domain, Protocol, SockFilter, SockRef, Socket, Type};
 use std::cell::Cell;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Datagrams, or coalesced runs of them, per system call.
 const BATCH: usize = 8;
@@ -159,6 +159,41 @@ impl Datagrams {
         }
         socket.set_reuse_port(beside).map_err(failed)?;
         bind_early(&socket, address).map_err(failed)?;
+        Self::over(socket, address, protocol)
+    }
+
+    /// Takes over a UDP socket that outlived its process ([`crate::kept`]), with the datagrams in
+    /// its buffer.
+    pub fn adopt(kept: OwnedFd, address: SocketAddr) -> Result<Self, Error> {
+        Self::over(kept.into(), address, Protocol::UDP)
+    }
+
+    /// Returns true if a socket that outlived its process is what [`Datagrams::udp`] would open, or
+    /// with `beside` [`Datagrams::udp_beside`].
+    pub fn is_such(kept: &OwnedFd, address: SocketAddr, mark: u32, beside: bool) -> bool {
+        let socket = SockRef::from(kept);
+        let is_such = || {
+            let is_udp =
+                socket.r#type()? == Type::DGRAM && socket.protocol()? == Some(Protocol::UDP);
+            let is_bound = socket.local_addr()?.as_socket() == Some(address);
+            let is_ours = socket.mark()? == mark && socket.reuse_port()? == beside;
+            let is_alone = address.is_ipv4() || socket.only_v6()?;
+            io::Result::Ok(is_udp && is_bound && is_ours && is_alone)
+        };
+        let is_connected = socket.peer_addr().is_ok();
+        !is_connected && is_such().unwrap_or(false) && kept::is_of_this_namespace(kept)
+    }
+
+    /// Returns the port of a socket that outlived its process.
+    pub fn port_of(kept: &OwnedFd) -> Option<u16> {
+        let local = SockRef::from(kept).local_addr().ok()?;
+        local.as_socket().map(|local| local.port())
+    }
+
+    /// Sets a bound socket up.
+    fn over(socket: Socket, address: SocketAddr, protocol: Protocol) -> Result<Self, Error> {
+        let failed = |error| explain(error, protocol, address);
+        let bare = protocol != Protocol::UDP;
         let state = UdpSocketState::new((&socket).into()).map_err(failed)?;
         // quinn-udp has room for the kernel's metadata of a datagram, but not with timestamps: the
         // ECN field of coalesced datagrams, which comes last, would be cut off.

@@ -23,6 +23,7 @@ pub mod files;
 pub mod firewall;
 mod installed;
 mod join;
+pub mod kept;
 mod link_socket;
 mod local_udp;
 pub mod lock;

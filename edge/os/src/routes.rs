@@ -115,11 +115,15 @@ impl Routes {
     pub fn held() -> Result<Vec<Prefix>, Error> {
         let routes = Netlink::open()?.routes(TABLE)?;
         let by_tunnel = |route: &Route| matches!(route.via, Via::Device(_));
-        let black_holes = routes.iter().filter(|route| route.via == Via::Blackhole);
         Ok(match routes.iter().any(by_tunnel) {
             true => Vec::new(),
-            false => black_holes.map(|route| route.prefix).collect(),
+            false => black_holes(&routes),
         })
+    }
+
+    /// Returns the prefixes of all black holes, also of those behind a route into a tunnel.
+    pub fn black_holes() -> Result<Vec<Prefix>, Error> {
+        Ok(black_holes(&Netlink::open()?.routes(TABLE)?))
     }
 
     /// Removes a predecessor's routes on a machine that no longer has tunnels.
@@ -223,6 +227,11 @@ impl Routes {
         let mut unwanted = ours.filter(|rule| !wanted.contains(rule));
         unwanted.try_for_each(|rule| self.netlink.drop_rule(&rule))
     }
+}
+
+fn black_holes(routes: &[Route]) -> Vec<Prefix> {
+    let black_holes = routes.iter().filter(|route| route.via == Via::Blackhole);
+    black_holes.map(|route| route.prefix).collect()
 }
 
 /// Returns the interfaces with strict reverse path checks on which packets of a peer may arrive.

@@ -15,6 +15,7 @@ use crate::batch::{self, Arrived};
 use crate::faults::{Faults, Spec};
 use crate::host::{self, Host};
 use crate::journal::Journal;
+use crate::kept::{Hold, Kept};
 use crate::keylog::Keys;
 use crate::leases::Leases;
 use crate::log::Log;
@@ -102,6 +103,9 @@ pub struct Daemon {
     arrived: Arrived,
     unproved: Unproved,
     manager: ServiceManager,
+    kept: Kept,
+    /// The wait before the kept tunnel device is read.
+    hold: Option<Hold>,
     /// True if packets were sealed, opened or forwarded since the last look.
     busy: bool,
     /// Deliberate faults.
@@ -112,24 +116,41 @@ pub struct Daemon {
     _claim: Claim,
 }
 
+/// The signal that ends a daemon.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// SIGTERM or SIGINT.
+    Stop,
+    /// SIGUSR1, `RestartKillSignal=` of the unit: another process follows.
+    Restart,
+}
+
 impl Daemon {
     /// Sets the host up and starts the node. An error includes its remedy.
-    pub fn start(config: Config, log: Log, faults: Option<Spec>) -> Result<Self> {
+    pub fn start(config: Config, log: Log, faults: Option<Spec>, mut kept: Kept) -> Result<Self> {
         anyhow::ensure!(
             faults.is_none() || config.tunnel.workers == NonZeroU8::MIN,
             "`--faults` supports one thread only\n  fix: remove `workers` from [tunnel], or omit `--faults`"
         );
-        let signals = Signals::take(&[Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP])?;
+        let signals = [
+            Signal::SIGTERM,
+            Signal::SIGINT,
+            Signal::SIGHUP,
+            Signal::SIGUSR1,
+        ];
+        let signals = Signals::take(&signals)?;
         let now = clock::now();
         // The claim comes before any change: existing state may be another daemon's.
         let claim = host::claim(&config)?;
+        kept.claim();
         let config = Arc::new(config);
         let api = Api::open(&config, now)?;
         let scrapes = Scrapes::open(&config)?;
         let store = open_store(&config)?;
         let streams = Streams::open(&config, token::STREAM, os::files::raise_limit())?;
         let mut faults = faults.map(|spec| Faults::new(spec, config.listen.ike));
-        let host = Host::open(&config, &mut faults)?;
+        let host = Host::open(&config, &mut kept, &mut faults)?;
+        let hold = kept.store(&host).then(|| Hold::new(now));
         let mut node = Node::new(setup::node(&config), entropy::seed(), now);
         node.set_wall_clock(config::today());
         let sessions = Sessions::open(&config, &mut node, now)?;
@@ -169,12 +190,15 @@ impl Daemon {
             arrived: Arrived::default(),
             unproved: Unproved::default(),
             manager: ServiceManager::of_this_process(now),
+            kept,
+            hold,
             busy: false,
             faults,
             broken: None,
             _claim: claim,
         };
         daemon.trace.dropped.set_names(daemon.node.names());
+        daemon.trace.set_peers(&daemon.config.log_peers);
         daemon.api.set_routes(&daemon.config, daemon.host.inside());
         daemon.unproved.reconfigure(&daemon.config);
         daemon.names.restore(&daemon.config, &mut daemon.node);
@@ -192,15 +216,18 @@ impl Daemon {
     }
 
     /// Runs until SIGTERM or SIGINT, or until a device is removed; then deletes all SAs and removes
-    /// all system state.
+    /// all system state. SIGUSR1 leaves the tunnel device to the next process, if it is kept.
     pub fn run(mut self) -> Result<()> {
         let mut ready = Vec::new();
         self.tell_time(clock::now());
         self.carry_out(clock::now());
         crash::point("first-message-sent");
         self.manager.ready(clock::now());
-        while self.broken.is_none() && !self.is_told_to_stop() {
+        let mut end = None;
+        while self.broken.is_none() && end.is_none() {
+            let hold = self.hold.as_ref();
             let deadlines = [
+                hold.map(|hold| hold.poll_timeout(&self.node, &self.config)),
                 self.node.poll_timeout(),
                 self.api.poll_timeout(),
                 self.streams.poll_timeout(),
@@ -246,9 +273,11 @@ impl Daemon {
             let (config, node) = (&self.config, &self.node);
             self.manager.handle_timeout(|| tunnels(config, node), now);
             self.api.answer_pings(&mut self.node, now);
+            self.end_hold(now);
+            end = self.next_end();
         }
         let broken = self.broken.take().map_or(Ok(()), Err);
-        let stopped = self.stop();
+        let stopped = self.stop(end.unwrap_or(End::Stop));
         if let (Err(_), Err(also)) = (&broken, &stopped) {
             tracing::error!("clean-up failed as well: {also:#}");
         }
@@ -292,16 +321,37 @@ impl Daemon {
         now
     }
 
-    /// Handles pending signals; returns true if one asks to stop. SIGHUP has the effect of `strata
+    /// Handles pending signals; returns the end that one asks for. SIGHUP has the effect of `strata
     /// reload`.
-    fn is_told_to_stop(&mut self) -> bool {
-        while let Some(signal) = self.signals.next_signal() {
-            if signal != Signal::SIGHUP {
-                return true;
+    fn next_end(&mut self) -> Option<End> {
+        loop {
+            match self.signals.next_signal()? {
+                Signal::SIGHUP => drop(self.reload(false, clock::now())),
+                Signal::SIGUSR1 => return Some(End::Restart),
+                _ => return Some(End::Stop),
             }
-            self.reload(false, clock::now());
         }
-        false
+    }
+
+    /// Reads the kept tunnel device from now on, if its tunnels are back, or have had their time.
+    fn end_hold(&mut self, now: Instant) {
+        let (node, config) = (&self.node, &self.config);
+        let is_over = |hold: &mut Hold| hold.is_over(node, config, now);
+        if let Some(hold) = self.hold.take_if(is_over) {
+            hold.tell(tunnels(config, node), now);
+            if let Err(error) = self.read_kept() {
+                self.broken = Some(error.context("reading the kept tunnel device"));
+            }
+        }
+    }
+
+    fn read_kept(&mut self) -> Result<()> {
+        if let Some(tunnel) = &self.host.tunnel {
+            tunnel.drop_old_addresses(&self.config)?;
+            self.poller
+                .add(&tunnel.tun, token::TUNNEL, Interest::Read)?;
+        }
+        self.start_workers()
     }
 
     /// Reads the configuration again. If the file has faults, nothing changes.
@@ -376,6 +426,7 @@ impl Daemon {
         self.streams.reconfigure(&new);
         self.api.set_routes(&new, self.host.inside());
         self.log.set(new.log);
+        self.trace.set_peers(&new.log_peers);
         self.config = new;
         self.follow(now);
         self.carry_out(now);
@@ -404,6 +455,10 @@ impl Daemon {
             self.counters.add(&self.workers.stop());
         }
         self.host.reconfigure(config, &mut self.faults)?;
+        if had_tunnel != self.host.tunnel.is_some() {
+            self.kept.store_again(&self.host);
+            self.hold = None;
+        }
         if let Some(tunnel) = &self.host.tunnel
             && !had_tunnel
         {
@@ -416,15 +471,19 @@ impl Daemon {
     /// Starts the additional worker threads, if there is a tunnel and the configuration asks for
     /// them.
     fn start_workers(&mut self) -> Result<()> {
-        let tunnel = self.host.tunnel.as_ref();
+        let tunnel = self.host.tunnel.as_ref().filter(|_| self.hold.is_none());
         tunnel.map_or(Ok(()), |tunnel| {
             self.workers
                 .start(&self.config, &self.node, tunnel, &self.trace.dropped)
         })
     }
 
-    fn stop(mut self) -> Result<()> {
-        tracing::info!("stopping: deleting all SAs");
+    fn stop(mut self, end: End) -> Result<()> {
+        let is_kept = end == End::Restart && self.kept.is_stored();
+        match is_kept {
+            true => tracing::info!("stopping for a restart: deleting all SAs"),
+            false => tracing::info!("stopping: deleting all SAs"),
+        }
         self.manager.stopping();
         let now = clock::now();
         self.node.shutdown(now);
@@ -438,7 +497,12 @@ impl Daemon {
             tracing::warn!("mobile node: cannot deregister: {error}");
         }
         self.workers.stop();
-        self.host.close().context("removing routes and rules")
+        if is_kept {
+            return self.host.hand_over().context("leaving the tunnel device");
+        }
+        let closed = self.host.close().context("removing routes and rules");
+        self.kept.empty();
+        closed
     }
 
     fn watch(&mut self) -> io::Result<()> {
@@ -459,7 +523,7 @@ impl Daemon {
         for reports in &self.host.reports {
             self.poller.add(reports, token::REPORTS, read)?;
         }
-        if let Some(tunnel) = &self.host.tunnel {
+        if let Some(tunnel) = self.host.tunnel.as_ref().filter(|_| self.hold.is_none()) {
             self.poller.add(&tunnel.tun, token::TUNNEL, read)?;
         }
         if let Some(divert) = &self.host.divert {

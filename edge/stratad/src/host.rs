@@ -6,12 +6,14 @@
 //!
 //! Opening first removes the remains of a killed predecessor. A graceful [`Host::close`] leaves no
 //! device, route or rule behind, except the lock of `leak = "never"`. The lock is set before
-//! everything else and stays until it is removed on purpose ([`unlock`]).
+//! everything else and stays until it is removed on purpose ([`unlock`]). Before a restart,
+//! [`Host::hand_over`] leaves the tunnel as it is, if the service manager keeps its device.
 
 use crate::assigned::AssignedAddresses;
 use crate::awaited::Awaited;
 use crate::clear::{self, Clear};
 use crate::faults::{self, Faults, Step};
+use crate::kept::Kept;
 use crate::mobile::Mobile;
 use crate::naming::Outer;
 use crate::plan;
@@ -138,8 +140,13 @@ fn reports() -> Vec<Reports> {
 }
 
 impl Host {
-    /// Sets everything up. The error describes the obstacle and its remedy.
-    pub fn open(config: &Config, faults: &mut Option<Faults>) -> Result<Self, Error> {
+    /// Sets everything up, with what was kept since the last start. The error describes the
+    /// obstacle and its remedy.
+    pub fn open(
+        config: &Config,
+        kept: &mut Kept,
+        faults: &mut Option<Faults>,
+    ) -> Result<Self, Error> {
         let outer = Outer::default();
         let lock = plan::lock(config, &AssignedAddresses::default(), &outer);
         let locked = set(lock.as_ref())?;
@@ -149,7 +156,7 @@ impl Host {
         // Mobile IP is set up before the sockets, which may be bound to its home address, and
         // before the diversion of packets that it forwards.
         let mobile = Mobile::open(config)?;
-        let sockets = match Sockets::open(config) {
+        let sockets = match Sockets::open(config, kept) {
             Ok(sockets) => sockets,
             Err(error) => {
                 mobile.map_or(Ok(()), Mobile::close)?;
@@ -170,7 +177,7 @@ impl Host {
             awaited: Awaited::default(),
             netlink: Netlink::open()?,
         };
-        match host.open_devices(config, faults) {
+        match host.open_devices(config, kept, faults) {
             Ok(()) => Ok(host),
             Err(error) => {
                 if let Err(also) = host.close() {
@@ -185,7 +192,12 @@ impl Host {
     /// earlier leaves the black holes of a predecessor in place, and no protected prefix is
     /// reachable in clear at any time. Remains of a role that the configuration no longer has are
     /// removed too.
-    fn open_devices(&mut self, config: &Config, faults: &mut Option<Faults>) -> Result<(), Error> {
+    fn open_devices(
+        &mut self,
+        config: &Config,
+        kept: &mut Kept,
+        faults: &mut Option<Faults>,
+    ) -> Result<(), Error> {
         match &config.divert {
             None => Divert::remove_leftovers()?,
             Some(divert) => {
@@ -201,7 +213,10 @@ impl Host {
         self.clear.start(config, mobile, faults);
         match config.peers.is_empty() {
             true => Routes::remove_leftovers()?,
-            false => self.tunnel = Some(Tunnel::open(config)?),
+            false => {
+                let tun = kept.tunnel(config).map_or_else(|| make(config), Ok)?;
+                self.tunnel = Some(Tunnel::open(config, tun)?);
+            }
         }
         match plan::lock(config, &AssignedAddresses::default(), &self.outer) {
             Some(_) => Ok(()),
@@ -231,7 +246,7 @@ impl Host {
                 tunnel.equip(config)?;
                 tunnel.install_routes(config)?;
             }
-            (None, false) => self.tunnel = Some(Tunnel::open(config)?),
+            (None, false) => self.tunnel = Some(Tunnel::open(config, make(config)?)?),
             (tunnel, true) => {
                 if let Some(mut tunnel) = tunnel.take() {
                     tunnel.plan.held.clear();
@@ -378,6 +393,14 @@ impl Host {
         Ok(ways)
     }
 
+    /// Removes what the next process makes anew, and leaves the tunnel: its device has a copy in the
+    /// service manager, so packets wait in its queue, and what protects them stays closed.
+    pub fn hand_over(self) -> Result<(), Error> {
+        let divert = self.divert.map_or(Ok(()), Divert::close);
+        let mobile = self.mobile.map_or(Ok(()), Mobile::close);
+        divert.and(mobile)
+    }
+
     /// Removes everything. An error does not stop the removal; the first error is returned.
     pub fn close(self) -> Result<(), Error> {
         // A failed start leaves a predecessor's black holes, and with them its filter.
@@ -391,19 +414,15 @@ impl Host {
 }
 
 impl Tunnel {
-    fn open(config: &Config) -> Result<Self, Error> {
+    fn open(config: &Config, tun: Bulk) -> Result<Self, Error> {
         let name = config.tunnel.name.clone();
         let manager = config.tunnel.resolver.clone().map(ResolverManager::File);
         let manager = manager.unwrap_or_else(ResolverManager::of_this_machine);
         let resolver = Resolver::new(name, manager);
         resolver.restore()?;
-        let offload = config.tunnel.offload == Offload::Auto;
-        let queues = config.tunnel.workers > NonZeroU8::MIN;
-        let tun = Bulk::open(&config.tunnel.name, config.tunnel.mtu, offload, queues)?;
-        crash::point("tun-made");
         let netlink = Netlink::open()?;
         let routes = Routes::open(tun.name())?;
-        let left = Routes::held()?;
+        let left = Routes::black_holes()?;
         let mut tunnel = Self {
             tun,
             routes,
@@ -431,6 +450,17 @@ impl Tunnel {
         Ok(())
     }
 
+    /// Removes addresses that a kept device has from the last start, and that neither the
+    /// configuration nor a peer assigns now.
+    pub fn drop_old_addresses(&self, config: &Config) -> Result<(), Error> {
+        let wanted = self.addresses(config);
+        let present = self.netlink.addresses(self.tun.name())?.into_iter();
+        let mut old = present.filter(|address| !wanted.contains(address));
+        old.try_for_each(|address| self.netlink.drop_address(self.tun.name(), address))?;
+        // The kernel removes all IPv4 routes through a device that loses its last IPv4 address.
+        self.routes.set(&self.plan)
+    }
+
     /// Restores missing state. Unlike at a start, nothing else prevents that.
     fn restore(&self, config: &Config) -> Result<(), Error> {
         let equipped = self.equip(config);
@@ -450,14 +480,19 @@ impl Tunnel {
     /// Returns the addresses of the file and of peers that the device lacks.
     fn missing_addresses(&self, config: &Config) -> Result<Vec<Prefix>, Error> {
         let present = self.netlink.addresses(self.tun.name())?;
+        let mut wanted = self.addresses(config);
+        wanted.retain(|address| !present.contains(address));
+        Ok(wanted)
+    }
+
+    /// Returns the addresses of the file and of peers.
+    fn addresses(&self, config: &Config) -> Vec<Prefix> {
         let own = config.tunnel.addresses.iter().map(|own| Prefix {
             address: own.address(),
             length: own.length(),
         });
         let lent = lent(config, &self.inside).into_iter();
-        let mut wanted: Vec<_> = own.chain(lent.map(Prefix::from)).collect();
-        wanted.retain(|address| !present.contains(address));
-        Ok(wanted)
+        own.chain(lent.map(Prefix::from)).collect()
     }
 
     /// Routes the protected prefixes of a configuration into the tunnel, and nothing else. Its name
@@ -575,6 +610,15 @@ impl Tunnel {
         };
         routes.and(resolver)
     }
+}
+
+/// Creates the tunnel device.
+fn make(config: &Config) -> Result<Bulk, Error> {
+    let offload = config.tunnel.offload == Offload::Auto;
+    let queues = config.tunnel.workers > NonZeroU8::MIN;
+    let tun = Bulk::open(&config.tunnel.name, config.tunnel.mtu, offload, queues)?;
+    crash::point("tun-made");
+    Ok(tun)
 }
 
 /// Sets the lock, and returns its listing.

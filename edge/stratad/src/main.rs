@@ -15,6 +15,7 @@ mod explain;
 mod faults;
 mod host;
 mod journal;
+mod kept;
 mod keylog;
 mod leases;
 mod log;
@@ -92,6 +93,7 @@ fn crash_point(name: &str) -> Result<(), &'static str> {
 
 /// Exit codes: 0 after a graceful end, 1 if something failed, 2 if the configuration is wrong.
 fn main() -> ExitCode {
+    let kept = kept::Kept::of_this_process();
     let arguments = Arguments::parse();
     if arguments.unlock {
         return verdict(host::unlock());
@@ -115,7 +117,7 @@ fn main() -> ExitCode {
         tracing::warn!("injecting faults (`--faults`): {faults:?}");
     }
     let daemon = provide(config.aead)
-        .and_then(|()| daemon::Daemon::start(config, log, arguments.faults))
+        .and_then(|()| daemon::Daemon::start(config, log, arguments.faults, kept))
         .and_then(daemon::Daemon::run);
     match daemon {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,5 +1,6 @@
 //! The sockets of one thread for IKE and ESP.
 
+use crate::kept::Kept;
 use config::{Config, Mobility, Offload};
 use model::{Df, Encapsulation, Path};
 use os::routes::MARK;
@@ -22,19 +23,17 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Opens the sockets of the main thread. With several threads, the kernel distributes ESP by
-    /// SPI; IKE, which has zeros at that position, goes to the main thread.
-    pub fn open(config: &Config) -> Result<Self, Error> {
+    /// Opens the sockets of the main thread, or takes over kept ones. With several threads, the
+    /// kernel distributes ESP by SPI; IKE, which has zeros at that position, goes to the main
+    /// thread.
+    pub fn open(config: &Config, kept: &mut Kept) -> Result<Self, Error> {
         let workers = config.tunnel.workers;
         let alone = workers == NonZeroU8::MIN;
         let ike = |address| SocketAddr::new(address, config.listen.ike);
         let natt = |address| SocketAddr::new(address, config.listen.nat);
         let sockets = Self {
-            ike: listen(config, |address| Datagrams::udp(ike(address), Some(MARK)))?,
-            natt: listen(config, |address| match alone {
-                true => Datagrams::udp(natt(address), Some(MARK)),
-                false => Datagrams::udp_beside(natt(address), Some(MARK)),
-            })?,
+            ike: listen(config, |address| udp(ike(address), false, kept))?,
+            natt: listen(config, |address| udp(natt(address), !alone, kept))?,
             esp: bare(config, |address| Datagrams::esp(address, Some(MARK)))?,
             run: Run::default(),
             offload: config.tunnel.offload,
@@ -104,6 +103,15 @@ impl Sockets {
     }
 }
 
+/// Takes over the kept socket of an address, or opens it.
+fn udp(address: SocketAddr, beside: bool, kept: &mut Kept) -> Result<Datagrams, Error> {
+    match (kept.udp(address, beside), beside) {
+        (Some(socket), _) => Ok(socket),
+        (None, false) => Datagrams::udp(address, Some(MARK)),
+        (None, true) => Datagrams::udp_beside(address, Some(MARK)),
+    }
+}
+
 /// Opens sockets without UDP, if the configuration asks for them.
 fn bare(
     config: &Config,
@@ -119,7 +127,7 @@ fn bare(
 /// listens at its home address.
 fn listen(
     config: &Config,
-    bind: impl Fn(IpAddr) -> Result<Datagrams, Error>,
+    mut bind: impl FnMut(IpAddr) -> Result<Datagrams, Error>,
 ) -> Result<Vec<Datagrams>, Error> {
     let listen = &config.listen.addresses;
     if !listen.is_empty() {

@@ -13,6 +13,7 @@ mod clear;
 mod divert;
 mod esp;
 mod ip_in_ip;
+mod kept;
 mod line;
 mod link_socket;
 mod mobile;

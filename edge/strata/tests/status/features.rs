@@ -67,6 +67,13 @@ pub const FEATURES: &[Feature] = &[
         not_needed: &[],
     },
     Feature {
+        id: "user-groups",
+        name: "Peers by the CA and the organisational unit of their certificates",
+        keys: &["*.ca", "*.ou"],
+        verbs: &[],
+        not_needed: &[(Recovers, "decides with each proof, and keeps no state")],
+    },
+    Feature {
         id: "resume",
         name: "Lost tunnels that come back by a ticket (RFC 5723)",
         keys: &[
@@ -176,6 +183,13 @@ pub const FEATURES: &[Feature] = &[
         name: "First configurations, and devices that a gateway enrols",
         keys: &[],
         verbs: &["init gateway", "init client", "init node", "enrol"],
+        not_needed: &[(Recovers, "writes files, once; nothing is replaced")],
+    },
+    Feature {
+        id: "enrol-qr",
+        name: "What a new device needs as a QR code",
+        keys: &[],
+        verbs: &[],
         not_needed: &[(Recovers, "writes files, once; nothing is replaced")],
     },
     Feature {
@@ -679,7 +693,7 @@ pub const FEATURES: &[Feature] = &[
     },
     Feature {
         id: "service",
-        name: "A service of systemd: its group and folders, ready, reload, watchdog",
+        name: "A service of systemd: its group and folders, ready, reload, watchdog, restart",
         keys: &[],
         verbs: &["reload"],
         not_needed: &[],

@@ -10,6 +10,7 @@ mod enrol;
 mod explain;
 mod faults;
 mod flood;
+mod kept;
 mod leak;
 mod metrics;
 mod overview;

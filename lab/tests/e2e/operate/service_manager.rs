@@ -50,11 +50,13 @@ impl Service {
         })
     }
 
-    /// Returns the next message that is not about the watchdog, its lines joined by spaces.
+    /// Returns the next message that is not about the watchdog or the store of descriptors
+    /// (`kept.rs`), its lines joined by spaces.
     fn next(&self) -> Result<String> {
         loop {
             let message = self.hear()?.context("the manager heard nothing")?;
-            if message != "WATCHDOG=1" {
+            let others = ["WATCHDOG=", "FDSTORE", "BARRIER="];
+            if !others.iter().any(|other| message.starts_with(other)) {
                 return Ok(message);
             }
         }

@@ -1,0 +1,337 @@
+//! What a service manager keeps over a restart: the tunnel device with the packets in its queue,
+//! and the UDP sockets. The tests are the manager, with a store of descriptors as systemd's
+//! (`FileDescriptorStoreMax=`).
+
+use anyhow::{Context, Result, ensure};
+use lab::host::Host;
+use lab::pair::{self, DEADLINE, GATEWAY, MOBILE, Pair, Terms};
+use lab::process::{Process, until};
+use lab::testbed::find_binary;
+use nix::cmsg_space;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::signal::Signal;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, RecvMsg, recvmsg};
+use os::{Bulk, Datagrams, Family};
+use std::fs;
+use std::io::IoSliceMut;
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixDatagram;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Datagrams that are sent while no daemon runs; fewer than the queue of the device holds.
+const WAITING: u32 = 200;
+
+/// Starts the daemon as systemd does (sd_listen_fds(3)): descriptors from 3 on, and none of them
+/// under its former number. The environment has the numbers and the names.
+const START: &str = r#"
+set -e
+next=3
+for number in $NUMBERS; do
+    eval "exec $next<&$number $number<&-"
+    next=$((next + 1))
+done
+if [ -n "$NUMBERS" ]; then
+    export LISTEN_PID=$$ LISTEN_FDS=$((next - 3))
+fi
+exec "$0" --config "$1""#;
+
+/// First number of descriptors in the store: higher than those that the daemon gets.
+const ABOVE: RawFd = 100;
+
+type Stored = Arc<Mutex<Vec<(String, OwnedFd)>>>;
+
+/// A mobile node's service manager and its daemon.
+struct Service<'a> {
+    host: &'a Host,
+    stored: Stored,
+    process: Process,
+}
+
+/// Returns the mobile node's configuration, with `tunnel` in [tunnel].
+fn configure(host: &Host, tunnel: &str) -> Result<()> {
+    host.secret("tunnel.psk", pair::TUNNEL_KEY)?;
+    let text = pair::mobile_config(Family::V4, Terms::PLAIN, "auto");
+    let text = text.replace("[tunnel]\n", &format!("[tunnel]\n{tunnel}\n"));
+    let control = host.directory().join("api.sock");
+    let text = format!("{text}[control]\nsocket = \"{}\"\n", control.display());
+    host.file("strata.toml", &text).map(drop)
+}
+
+fn locked(stored: &Stored) -> MutexGuard<'_, Vec<(String, OwnedFd)>> {
+    stored.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Acts on messages of sd_notify(3) until the process ends.
+fn keep(manager: &UnixDatagram, stored: &Stored) -> Result<()> {
+    loop {
+        let mut room = [0; 512];
+        let mut rights = cmsg_space!([RawFd; 64]);
+        let mut slices = [IoSliceMut::new(&mut room)];
+        let (socket, flags) = (manager.as_raw_fd(), MsgFlags::MSG_CMSG_CLOEXEC);
+        let message: RecvMsg<'_, '_, ()> = recvmsg(socket, &mut slices, Some(&mut rights), flags)?;
+        let mut numbers = Vec::new();
+        for control in message.cmsgs()? {
+            if let ControlMessageOwned::ScmRights(some) = control {
+                numbers.extend(some);
+            }
+        }
+        let length = message.bytes;
+        let received: std::io::Result<Vec<_>> = numbers.into_iter().map(os::kept::own).collect();
+        let received = received?;
+        let text = String::from_utf8_lossy(&room[..length]).into_owned();
+        let name = text.lines().find_map(|line| line.strip_prefix("FDNAME="));
+        let name = name.unwrap_or_default().to_owned();
+        if text.starts_with("FDSTORE=1") {
+            for descriptor in received {
+                let number = fcntl(&descriptor, FcntlArg::F_DUPFD_CLOEXEC(ABOVE))?;
+                locked(stored).push((name.clone(), os::kept::own(number)?));
+            }
+        } else if text.starts_with("FDSTOREREMOVE=1") {
+            locked(stored).retain(|(stored, _)| *stored != name);
+        }
+        // The descriptor of `BARRIER=1` is closed here.
+    }
+}
+
+impl<'a> Service<'a> {
+    fn start(host: &'a Host) -> Result<Self> {
+        let manager = UnixDatagram::bind(host.directory().join("notify.sock"))?;
+        let stored = Stored::default();
+        let keeper = Arc::clone(&stored);
+        thread::spawn(move || keep(&manager, &keeper));
+        let process = begin(host, &stored)?;
+        let mut service = Self {
+            host,
+            stored,
+            process,
+        };
+        service.is_up()?;
+        Ok(service)
+    }
+
+    fn is_up(&mut self) -> Result<()> {
+        self.process.wait_for_log("tunnel up", DEADLINE)
+    }
+
+    /// Ends the daemon. The store stays as it is.
+    fn end(&mut self, signal: Signal) -> Result<()> {
+        self.process.signal(signal)?;
+        self.process.wait(DEADLINE).map(drop)
+    }
+
+    /// Starts the next daemon with what is in the store.
+    fn start_again(&mut self) -> Result<()> {
+        fs::remove_file(self.process.log_path())?;
+        self.process = begin(self.host, &self.stored)?;
+        Ok(())
+    }
+
+    fn names(&self) -> Vec<String> {
+        let stored = locked(&self.stored);
+        let mut names: Vec<_> = stored.iter().map(|(name, _)| name.clone()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+fn begin(host: &Host, stored: &Stored) -> Result<Process> {
+    let stored = locked(stored);
+    let inherit = |flag| -> Result<()> {
+        for (_, descriptor) in stored.iter() {
+            fcntl(descriptor, FcntlArg::F_SETFD(flag))?;
+        }
+        Ok(())
+    };
+    let numbers = stored.iter().map(|(_, fd)| fd.as_raw_fd().to_string());
+    let names = stored.iter().map(|(name, _)| name.as_str());
+    let mut command = host.command("/bin/bash");
+    command.args(["-c", START]);
+    command.arg(find_binary("stratad")?).arg("strata.toml");
+    command.env("NOTIFY_SOCKET", host.directory().join("notify.sock"));
+    command.env("NUMBERS", numbers.collect::<Vec<_>>().join(" "));
+    command.env("LISTEN_FDNAMES", names.collect::<Vec<_>>().join(":"));
+    inherit(FdFlag::empty())?;
+    let process = host.start("stratad", command);
+    inherit(FdFlag::FD_CLOEXEC)?;
+    process
+}
+
+/// Returns the index of the tunnel device, as the kernel shows it; `None` if there is none.
+fn index(host: &Host) -> Option<String> {
+    let shown = host.run("ip -oneline link show strata0").ok()?;
+    shown.split(':').next().map(str::to_owned)
+}
+
+/// A sender behind the tunnel and its receiver at the gateway.
+struct Flow {
+    sender: UdpSocket,
+    receiver: UdpSocket,
+}
+
+impl Flow {
+    fn new(pair: &Pair) -> Result<Self> {
+        let bind = |host: &Host, address: &str| {
+            let address = (address.to_owned(), 0);
+            host.inside(|| Ok(UdpSocket::bind(&address)?))
+        };
+        let sender = bind(&pair.mobile, MOBILE[0])?;
+        let receiver = bind(&pair.gateway, GATEWAY[0])?;
+        sender.connect(receiver.local_addr()?)?;
+        Ok(Self { sender, receiver })
+    }
+
+    /// Sends numbered datagrams. Returns the number that the kernel accepted.
+    fn send(&self) -> u32 {
+        let accepted = |number: &u32| self.sender.send(&number.to_be_bytes()).is_ok();
+        (0..WAITING).filter(accepted).count() as u32
+    }
+
+    /// Returns the number of datagrams that arrive in order, and the last one within the deadline.
+    fn receive(&self, deadline: Duration) -> Result<u32> {
+        self.receiver.set_read_timeout(Some(deadline))?;
+        for expected in 0..WAITING {
+            let mut room = [0; 4];
+            match self.receiver.recv(&mut room) {
+                Ok(_) => ensure!(room == expected.to_be_bytes(), "not in order: {room:?}"),
+                Err(_) => return Ok(expected),
+            }
+        }
+        Ok(WAITING)
+    }
+}
+
+/// A packet, and a first message of the gateway, that come while no daemon runs are handled by the
+/// next one. The device is the same, for the kernel and for programs.
+// Works: service
+// Recovers: service
+#[lab::test]
+fn packets_wait_while_no_daemon_runs() -> Result<()> {
+    let pair = Pair::new("kept")?;
+    let _gateway = pair.start_gateway(Terms::PLAIN)?;
+    configure(&pair.mobile, "")?;
+    let mut service = Service::start(&pair.mobile)?;
+    let flow = Flow::new(&pair)?;
+    let before = index(&pair.mobile).context("no device")?;
+    for signal in [Signal::SIGUSR1, Signal::SIGKILL] {
+        let begun = Instant::now();
+        service.end(signal)?;
+        ensure!(
+            service.names() == ["sockets", "tunnel"],
+            "{:?}",
+            service.names()
+        );
+        ensure!(
+            index(&pair.mobile).as_ref() == Some(&before),
+            "another device"
+        );
+        let sockets = pair.mobile.run("ss --udp --listening --numeric")?;
+        ensure!(sockets.contains(":500 "), "{sockets}");
+        ensure!(flow.send() == WAITING, "the kernel refuses packets");
+        service.start_again()?;
+        service.is_up()?;
+        let arrived = flow.receive(DEADLINE)?;
+        println!(
+            "{signal}: {arrived} of {WAITING} after {:?}",
+            begun.elapsed()
+        );
+        ensure!(arrived == WAITING, "{arrived} of {WAITING} arrived");
+        ensure!(
+            index(&pair.mobile).as_ref() == Some(&before),
+            "another device"
+        );
+        let log = service.process.log();
+        ensure!(log.contains("sockets that were kept"), "{log}");
+        service
+            .process
+            .wait_for_log("reading the tunnel device again", DEADLINE)?;
+    }
+    Ok(())
+}
+
+/// Control: without the store the device, its queue and its index are lost.
+#[lab::test]
+fn without_a_store_they_are_lost() -> Result<()> {
+    let pair = Pair::new("kept")?;
+    let _gateway = pair.start_gateway(Terms::PLAIN)?;
+    configure(&pair.mobile, "")?;
+    let mut service = Service::start(&pair.mobile)?;
+    let flow = Flow::new(&pair)?;
+    let before = index(&pair.mobile).context("no device")?;
+    service.end(Signal::SIGKILL)?;
+    locked(&service.stored).clear();
+    ensure!(index(&pair.mobile).is_none(), "the device is still there");
+    flow.send();
+    service.start_again()?;
+    service.is_up()?;
+    let arrived = flow.receive(Duration::from_millis(200))?;
+    ensure!(arrived == 0, "{arrived} arrived");
+    let after = index(&pair.mobile).context("no device")?;
+    ensure!(after != before, "the same index");
+    Ok(())
+}
+
+/// A stop that no start follows leaves nothing, also nothing in the store.
+#[lab::test]
+fn a_stop_removes_what_is_kept() -> Result<()> {
+    let pair = Pair::new("kept")?;
+    let _gateway = pair.start_gateway(Terms::PLAIN)?;
+    configure(&pair.mobile, "")?;
+    let before = pair::traces(&pair.mobile)?;
+    let mut service = Service::start(&pair.mobile)?;
+    service.end(Signal::SIGTERM)?;
+    ensure!(service.names().is_empty(), "{:?}", service.names());
+    let after = pair::traces(&pair.mobile)?;
+    ensure!(after == before, "{after:#?}, before {before:#?}");
+    Ok(())
+}
+
+/// A device of another form, or another's, is closed before the daemon makes its own. A socket of
+/// another port is closed too.
+// Refuses: service
+#[lab::test]
+fn what_does_not_fit_the_configuration_is_refused() -> Result<()> {
+    let pair = Pair::new("kept")?;
+    let _gateway = pair.start_gateway(Terms::PLAIN)?;
+    configure(&pair.mobile, "")?;
+    let mut service = Service::start(&pair.mobile)?;
+    service.end(Signal::SIGUSR1)?;
+    let foreign = pair.mobile.inside(|| {
+        let tun = Bulk::open("foreign0", 1400, true, false)?;
+        let socket = Datagrams::udp(([0, 0, 0, 0], 501).into(), None)?;
+        Ok([
+            tun.as_fd().try_clone_to_owned()?,
+            socket.as_fd().try_clone_to_owned()?,
+        ])
+    })?;
+    for (name, descriptor) in ["tunnel", "sockets"].into_iter().zip(foreign) {
+        let number = fcntl(&descriptor, FcntlArg::F_DUPFD_CLOEXEC(ABOVE))?;
+        let descriptor = os::kept::own(number)?;
+        locked(&service.stored).push((name.to_owned(), descriptor));
+    }
+    configure(&pair.mobile, "workers = 2")?;
+    service.start_again()?;
+    service.is_up()?;
+    let log = service.process.log();
+    for said in [
+        "a kept tunnel device is not used: it is of another form",
+        "a kept tunnel device is not used: its name is foreign0",
+        "kept sockets are not used",
+    ] {
+        ensure!(log.contains(said), "{said:?} is missing: {log}");
+    }
+    until("the foreign device to end", DEADLINE, || {
+        let links = pair.mobile.run("ip link")?;
+        Ok((!links.contains("foreign0")).then_some(()))
+    })?;
+    let sockets = pair.mobile.run("ss --udp --listening --numeric")?;
+    ensure!(!sockets.contains(":501 "), "{sockets}");
+    let flow = Flow::new(&pair)?;
+    flow.send();
+    let arrived = flow.receive(DEADLINE)?;
+    ensure!(arrived == WAITING, "{arrived} of {WAITING} arrived");
+    Ok(())
+}
