@@ -16,6 +16,7 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
     unique_parties(config, root);
     provable_parties(config, root);
     known_pools(config, root);
+    logged_peers(config, root);
     own_files(config, root);
     own_addresses(config, root);
     mobile_addresses(config, root);
@@ -92,6 +93,26 @@ fn known_pools(config: &Config, root: &Value<'_>) {
                 false => suggestion(pool, known),
             };
             value.fault::<()>(format!("there is no [pool.{pool}]"), fix);
+        }
+    }
+}
+
+/// Checks that each name in `[log] peers` is that of a table. Users have names of their own, which
+/// are not known here.
+fn logged_peers(config: &Config, root: &Value<'_>) {
+    let known = parties(config).map(|(_, party)| party.name.as_str());
+    let known: Vec<_> = known.collect();
+    let has_users = config
+        .peers
+        .iter()
+        .any(|peer| peer.user_identities().is_some());
+    let Some(value) = root.at(&["log", "peers"]).filter(|_| !has_users) else {
+        return;
+    };
+    for (name, element) in config.log_peers.iter().zip(value.elements()) {
+        if !name.contains(['*', '?']) && !known.contains(&name.as_str()) {
+            let fix = suggestion(name, known.iter().copied());
+            element.fault::<()>(format!("there is no peer `{name}`"), fix);
         }
     }
 }
@@ -189,12 +210,13 @@ fn mobile_device(config: &Config, root: &Value<'_>) {
 /// present but unusable have their own fault.
 fn provable_parties(config: &Config, root: &Value<'_>) {
     let has = |key: &str| root.at(&["node", key]).is_some();
+    let has_authority = |table: &Value<'_>| has("ca") || table.at(&["ca"]).is_some();
     for (kind, party) in parties(config) {
         let Some(table) = root.at(&[kind, &party.name]) else {
             continue;
         };
         match (&party.psk, &party.pubkey) {
-            (None, None) if !(has("cert") && has("ca")) => table.fault::<()>(
+            (None, None) if !(has("cert") && has_authority(&table)) => table.fault::<()>(
                 "`psk` is missing",
                 format!(
                     "add `psk = \"{0}.psk\"`, or `pubkey = \"{0}.pub\"`, or `cert`, `key` and `ca` in [node] to use certificates",
@@ -223,8 +245,12 @@ fn provable_parties(config: &Config, root: &Value<'_>) {
 /// name.
 fn unique_parties(config: &Config, root: &Value<'_>) {
     let mut names = BTreeMap::new();
-    let mut identities: BTreeMap<&Identity, String> = BTreeMap::new();
-    identities.insert(&config.identity, "[node]".to_owned());
+    let mut identities: BTreeMap<&Identity, Vec<Named<'_>>> = BTreeMap::new();
+    let own = Named {
+        table: "[node]".to_owned(),
+        party: None,
+    };
+    identities.insert(&config.identity, vec![own]);
     for (kind, party) in parties(config) {
         let table = format!("[{kind}.{}]", party.name);
         if let Some(other) = names.insert(&party.name, kind)
@@ -235,19 +261,36 @@ fn unique_parties(config: &Config, root: &Value<'_>) {
                 "give each table its own name: commands identify a table by its name",
             );
         }
-        if let Some(other) = identities.insert(&party.identity, table)
+        let others = identities.entry(&party.identity).or_default();
+        let mut same = others.iter().filter(|other| {
+            let other = other.party;
+            other.is_none_or(|other| !users::are_told_apart(other, party))
+        });
+        if let Some(other) = same.next()
             && let Some(value) = root.at(&[kind, &party.name, "id"])
         {
-            value.fault::<()>(
-                format!("{other} has the same id"),
-                "give each host its own identity: a peer's table is found by it",
-            );
+            let fix = match party.wildcard() {
+                None => "give each host its own identity: a peer's table is found by it",
+                Some(_) => {
+                    "write another pattern, or in both tables another `ou`, or a `ca` of another name"
+                }
+            };
+            value.fault::<()>(format!("{} has the same id", other.table), fix);
         }
+        let party = Some(party);
+        others.push(Named { table, party });
     }
 }
 
+/// A table with an identity.
+struct Named<'c> {
+    table: String,
+    /// The party; `None` for ourselves.
+    party: Option<&'c Party>,
+}
+
 /// Returns all parties with the kind of their table.
-fn parties(config: &Config) -> impl Iterator<Item = (&'static str, &Party)> {
+pub(crate) fn parties(config: &Config) -> impl Iterator<Item = (&'static str, &Party)> {
     let peers = config.peers.iter().map(|peer| ("peer", &peer.party));
     let licensed = config.licensed.iter().map(|node| ("licensed", &node.party));
     let gateways = config

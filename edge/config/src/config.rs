@@ -17,6 +17,7 @@ use crate::{
 use crypto::{Certificate, Revocation, RevocationList};
 use model::Identity;
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
@@ -92,6 +93,9 @@ pub struct Config {
     pub mobility: Option<Mobility>,
     /// `[log] level`: default `info`.
     pub log: LogLevel,
+    /// `[log] peers`: names, or patterns with `*` and `?`, of the peers that lines of `debug` and
+    /// `trace` are about. Empty by default: all peers, and unknown hosts.
+    pub log_peers: Vec<String>,
     /// `[audit]`: default none.
     pub audit: Option<Audit>,
     /// Settings that are legal but may be unintended.
@@ -184,9 +188,15 @@ pub(crate) fn read(text: &str, context: &Context) -> Option<Config> {
 }
 
 impl Config {
-    /// Returns our certificate chain and the CAs, whose expiry causes a warning in advance.
+    /// Returns our certificate chain and the CAs, each once, whose expiry causes a warning in
+    /// advance.
     pub fn certificates(&self) -> impl Iterator<Item = &Certificate> {
-        self.chain().iter().chain(&self.authorities)
+        let parties = check::parties(self);
+        let own = parties.flat_map(|(_, party)| &party.authorities);
+        let mut seen = HashSet::new();
+        let authorities = self.authorities.iter().chain(own);
+        let authorities = authorities.filter(move |authority| seen.insert(&authority.der));
+        self.chain().iter().chain(authorities)
     }
 
     /// Returns our certificate chain, or nothing.
@@ -231,6 +241,7 @@ impl Config {
             neighbours: Vec::new(),
             mobility: None,
             log: LogLevel::Info,
+            log_peers: Vec::new(),
             audit: None,
             warnings: Vec::new(),
             places: Places::default(),

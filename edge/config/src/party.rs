@@ -2,11 +2,13 @@
 //! ours.
 
 use crate::Psk;
+use crate::address::Address;
+use crate::credential;
 use crate::keys::{GATEWAY, LICENSED, NEIGHBOUR, PARTY};
 use crate::pubkey::pubkey;
 use crate::reader::{Table, Value};
 use crate::set::MODERN;
-use crypto::RawKey;
+use crypto::{Certificate, RawKey};
 use model::{Group, Identity, Kem, Shared, Suite};
 use std::net::IpAddr;
 use std::ops::{Deref, DerefMut};
@@ -18,7 +20,7 @@ pub struct Party {
     /// The table's name, unique among all four kinds.
     pub name: String,
     /// `id`: the identity that the party must prove, compared octet by octet; of a peer also a
-    /// pattern of identities. Default for a VPN peer: `address`, if that is a name.
+    /// pattern of identities. Default: `address`, if we connect to it and it is a name.
     pub identity: Identity,
     /// `psk`: name of a file in the configuration's folder, mode 0600, with the pre-shared key.
     /// Without one, both ends authenticate by certificate or raw public key.
@@ -54,6 +56,12 @@ pub struct Terms {
     /// `reauth`: time for which the authentication of both ends is valid, 10 s to 720 h. Both ends
     /// then re-authenticate in a new IKE SA that replaces the old one. Default unlimited.
     pub reauth: Option<Duration>,
+    /// `ca`: a PEM file with the only CAs whose certificates prove the party's identity, or a list of
+    /// files. They are trusted for this party alone. Default `ca` of `[node]`.
+    pub authorities: Vec<Certificate>,
+    /// `ou`: organisational unit that the subject of the party's certificate must have. Default
+    /// any.
+    pub unit: Option<String>,
     /// `window`: number of IKE requests that may be outstanding at once in each direction, provided
     /// that the other end agrees, 1 to 64. Default 1.
     pub window: u8,
@@ -64,8 +72,8 @@ pub struct Terms {
 pub struct Licensed {
     /// The node's identity and its IKE settings.
     pub party: Party,
-    /// `address`: the address at which the node listens; we connect to it.
-    pub address: IpAddr,
+    /// `address`: the place at which the node listens; we connect to it.
+    pub address: Address,
 }
 
 /// `[gateway.NAME]`: on a licensed node, a gateway whose grants we accept.
@@ -82,9 +90,9 @@ pub struct Gateway {
 pub struct Neighbour {
     /// The neighbour's identity and its IKE settings.
     pub party: Party,
-    /// `address`: the neighbour's address; we connect to it. Default: the neighbour connects to us,
-    /// from any address.
-    pub address: Option<IpAddr>,
+    /// `address`: the place at which the neighbour listens; we connect to it. Default: the
+    /// neighbour connects to us, from any address.
+    pub address: Option<Address>,
 }
 
 impl Deref for Party {
@@ -118,6 +126,8 @@ impl Party {
                 liveness: second * 30,
                 ike_rekey: second * 4 * 3600,
                 reauth: None,
+                authorities: Vec::new(),
+                unit: None,
                 window: 1,
             }),
         }
@@ -153,6 +163,40 @@ pub(crate) fn raw_key(value: &Value<'_>) -> Option<RawKey> {
     }
 }
 
+/// Reads `ca` of a party.
+pub(crate) fn authorities(value: &Value<'_>) -> Option<Vec<Certificate>> {
+    of_certificate(value, "ca")?;
+    credential::authorities(value)
+}
+
+/// Reads `ou` of a party.
+pub(crate) fn unit(value: &Value<'_>) -> Option<String> {
+    of_certificate(value, "ou")?;
+    let unit = value.text()?;
+    // "ub-organizational-unit-name INTEGER ::= 64" (RFC 5280 appendix A.1). A certificate is
+    // compared without its control characters.
+    let is_odd = |c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER;
+    match unit.chars().count() > 64 || unit.contains(is_odd) {
+        true => value.fault(
+            "an organisational unit has at most 64 characters, and no control characters",
+            "write one unit as the certificate has it; `strata pki show` prints its subject",
+        ),
+        false => Some(unit.to_owned()),
+    }
+}
+
+/// Refuses a key about certificates of a party that proves its identity in another way.
+fn of_certificate(value: &Value<'_>, key: &str) -> Option<()> {
+    let mut others = ["psk", "pubkey"].into_iter();
+    match others.find(|other| value.is_beside(other)) {
+        Some(other) => value.fault(
+            format!("`{key}` is about certificates, and this peer authenticates by `{other}`"),
+            format!("remove `{key}`, or `{other}`"),
+        ),
+        None => Some(()),
+    }
+}
+
 /// Reads suites. A set of suites also has groups, which `groups` replaces.
 pub(crate) fn suites(value: &Value<'_>, party: &mut Party) -> Option<()> {
     let (suites, of_set) = value.suites()?;
@@ -167,11 +211,12 @@ impl Licensed {
     pub(crate) fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
         let mut licensed = Self {
             party: Party::new(name),
-            address: IpAddr::from([0; 4]),
+            address: IpAddr::from([0; 4]).into(),
         };
         let mut is_whole = table.read(PARTY, &mut licensed.party);
-        is_whole &= licensed.party.read_identity(&mut table, None);
         is_whole &= table.read(LICENSED, &mut licensed);
+        let name = licensed.address.name();
+        is_whole &= licensed.party.read_identity(&mut table, name);
         table.finish();
         is_whole.then_some(licensed)
     }
@@ -184,8 +229,9 @@ impl Neighbour {
             address: None,
         };
         let mut is_whole = table.read(PARTY, &mut neighbour.party);
-        is_whole &= neighbour.party.read_identity(&mut table, None);
         is_whole &= table.read(NEIGHBOUR, &mut neighbour);
+        let name = neighbour.address.as_ref().and_then(Address::name);
+        is_whole &= neighbour.party.read_identity(&mut table, name);
         table.finish();
         is_whole.then_some(neighbour)
     }

@@ -1,11 +1,13 @@
 //! Tables for many users: `id = "*@example.net"` in `[peer.NAME]`, and the tunnels of one identity.
 //!
 //! Everyone with a certificate for one of the identities is a user of the table. A secret or a key
-//! that many share proves none of their identities. Each user needs an inner address of its own:
+//! that many share proves none of their identities. Two tables with one pattern differ in the
+//! certificates of their users. Each user needs an inner address of its own:
 //! otherwise one user could receive the packets of another.
 
 use crate::reader::Value;
 use crate::{Addressing, Party, Peer, Resume};
+use crypto::Certificate;
 use model::{Unique, Wildcard};
 
 /// Most users of a table at once, unless configured otherwise.
@@ -28,6 +30,19 @@ impl Peer {
         let each = (self.unique == Unique::Never).then(one);
         self.party.wildcard().or(each)
     }
+}
+
+/// Returns true if the certificates of users tell two tables with one pattern apart: no certificate
+/// of one unit and one CA is for both.
+pub(crate) fn are_told_apart(one: &Party, other: &Party) -> bool {
+    let by_unit = matches!((&one.unit, &other.unit), (Some(one), Some(other)) if one != other);
+    let is_other = |ca: &Certificate| {
+        let mut others = other.authorities.iter();
+        others.all(|other| !ca.has_subject_of(other))
+    };
+    let both = !one.authorities.is_empty() && !other.authorities.is_empty();
+    let by_authority = both && one.authorities.iter().all(is_other);
+    one.wildcard().is_some() && (by_unit || by_authority)
 }
 
 /// Refuses a pattern in a table of another kind.

@@ -24,15 +24,17 @@ pub fn node(config: &Config) -> node::Config {
         .map(|from| common.share(vpn_peer(from, config)))
         .collect();
     let licensed = config.licensed.iter().map(|licensed| {
-        let address = Some(licensed.address);
+        let address = Some(&licensed.address);
         peer(&licensed.party, address, node::Role::Licensed)
     });
-    let gateways = config.gateways.iter();
-    let gateways =
-        gateways.map(|gateway| peer(&gateway.party, gateway.address, node::Role::Gateway));
-    let adjacent = config.adjacent.iter();
-    let adjacent =
-        adjacent.map(|neighbour| peer(&neighbour.party, neighbour.address, node::Role::Neighbour));
+    let gateways = config.gateways.iter().map(|gateway| {
+        let address = gateway.address.map(Address::from);
+        peer(&gateway.party, address.as_ref(), node::Role::Gateway)
+    });
+    let adjacent = config.adjacent.iter().map(|neighbour| {
+        let address = neighbour.address.as_ref();
+        peer(&neighbour.party, address, node::Role::Neighbour)
+    });
     let start = config.peers.iter().filter(|peer| peer.start == Start::Auto);
     let snoop = config.snoop.clone().unwrap_or_default();
     node::Config {
@@ -180,10 +182,7 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
         zones: zones.into(),
         mode: from.mode,
     };
-    let address = from.address.as_ref();
-    let mut peer = peer(&from.party, address.and_then(Address::ip), role);
-    peer.host = address.and_then(Address::name).map(Into::into);
-    peer.port = address.and_then(|address| address.port);
+    let mut peer = peer(&from.party, from.address.as_ref(), role);
     peer.dscp = from.dscp;
     peer.sizes = from.tfc.sizes(config.tunnel.mtu);
     peer.cover = from.cover.map(interval);
@@ -275,10 +274,12 @@ fn pool(from: &config::Pool, config: &Config) -> node::Pool {
     }
 }
 
-fn peer(party: &Party, address: Option<IpAddr>, role: node::Role) -> node::Peer {
+fn peer(party: &Party, address: Option<&Address>, role: node::Role) -> node::Peer {
     let psk = party.psk.as_ref();
     let mut peer = node::Peer::new(&party.name, party.identity.clone(), role);
-    peer.ike.address = address;
+    peer.ike.address = address.and_then(Address::ip);
+    peer.host = address.and_then(Address::name).map(Into::into);
+    peer.port = address.and_then(|address| address.port);
     peer.ike.psk = psk.map(|psk| Secret::new(psk.expose().to_vec()));
     peer.ike.key.clone_from(&party.pubkey);
     peer.ike.terms = Shared::from(node::PeerTerms {
@@ -292,6 +293,10 @@ fn peer(party: &Party, address: Option<IpAddr>, role: node::Role) -> node::Peer 
             ..node::Lifetimes::default()
         },
         window: party.window,
+        certificate: node::CertificateTerms {
+            authorities: party.authorities.clone(),
+            unit: party.unit.clone(),
+        },
         ..node::PeerTerms::default()
     });
     peer

@@ -30,6 +30,8 @@ pub struct Certificate {
     pub not_after: UnixTime,
     /// The subjectAltNames of the kinds that an IKE identity can have.
     pub names: Vec<Name>,
+    /// The organisational units of the subject, as text for people.
+    pub units: Vec<String>,
     /// The public key, if its kind is supported.
     pub key: Option<PublicKey>,
     /// SHA-1 of the SubjectPublicKeyInfo, by which CERTREQ names a CA (RFC 7296 section 3.7).
@@ -80,6 +82,7 @@ impl Certificate {
             not_before: UnixTime::from_timestamp(validity.not_before.timestamp()),
             not_after: UnixTime::from_timestamp(validity.not_after.timestamp()),
             names: names.iter().filter_map(name).collect(),
+            units: units(parsed.subject()),
             key: raw_key::read(parsed.public_key()),
             key_id: sha1(&[parsed.public_key().raw]),
             is_ca: parsed.is_ca(),
@@ -101,6 +104,16 @@ impl Certificate {
             .then_some(certificates)
             .ok_or(NoCertificate)
     }
+
+    /// Returns true if the certificate names a CA as its issuer. Verifies no signature.
+    pub fn names_issuer(&self, authority: &Self) -> bool {
+        self.issuer_der == authority.subject_der
+    }
+
+    /// Returns true if both certificates are of one subject, or of two with the same name.
+    pub fn has_subject_of(&self, other: &Self) -> bool {
+        self.subject_der == other.subject_der
+    }
 }
 
 impl fmt::Display for Name {
@@ -115,6 +128,13 @@ impl fmt::Display for Name {
 /// Returns a name as text for people.
 pub(crate) fn text(name: &X509Name<'_>) -> String {
     shown(&name.to_string())
+}
+
+/// Returns the organisational units of a subject. One that is no text is left out.
+fn units(subject: &X509Name<'_>) -> Vec<String> {
+    let units = subject.iter_organizational_unit();
+    let units = units.filter_map(|unit| unit.as_str().ok());
+    units.map(shown).collect()
 }
 
 /// Returns a peer's text in a form that is safe for a terminal: short and without control

@@ -11,6 +11,7 @@ use crate::verifier;
 use crate::{RevocationList, UnixTime};
 use rustls_pki_types::{CertificateDer, SignatureVerificationAlgorithm};
 use std::cmp::Reverse;
+use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 use webpki::{
@@ -30,7 +31,7 @@ const ANY: KeyPurposeId<'static> = KeyPurposeId::new(&[0x55, 0x1d, 37, 0]);
 pub struct TrustStore {
     authorities: Vec<Certificate>,
     /// Revocation lists, newest first: the first list of a CA decides.
-    lists: Vec<RevocationList>,
+    lists: Arc<[RevocationList]>,
     revocation: Revocation,
 }
 
@@ -108,11 +109,10 @@ pub enum Untrusted {
 
 impl TrustStore {
     /// Returns a store that trusts these CAs, without revocation lists.
-    pub const fn new(authorities: Vec<Certificate>) -> Self {
+    pub fn new(authorities: Vec<Certificate>) -> Self {
         Self {
             authorities,
-            lists: Vec::new(),
-            revocation: Revocation::Relaxed,
+            ..Self::default()
         }
     }
 
@@ -121,9 +121,18 @@ impl TrustStore {
     pub fn with_revocation(self, mut lists: Vec<RevocationList>, revocation: Revocation) -> Self {
         lists.sort_by_key(|list| Reverse(list.this_update));
         Self {
-            lists,
+            lists: lists.into(),
             revocation,
             ..self
+        }
+    }
+
+    /// Returns a store that trusts these CAs instead, with the same revocation lists and policy.
+    #[must_use]
+    pub fn with_authorities(&self, authorities: Vec<Certificate>) -> Self {
+        Self {
+            authorities,
+            ..self.clone()
         }
     }
 

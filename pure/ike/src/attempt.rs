@@ -22,7 +22,7 @@ use crypto::{Certificate, RawKey};
 use model::{Identity, IkeSaId, Instant, Path, PeerId, Spi, TrafficSelector, ZoneAgreement};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
-use wire::ike::{AuthMethod, Datagram, GroupId, Message, NotifyType, Payload, Proposal, Transform};
+use wire::ike::{AuthMethod, GroupId, Message, NotifyType, Payload, Proposal, Transform};
 
 /// Maximum number of list entries that a record keeps.
 const MOST: usize = 64;
@@ -124,7 +124,8 @@ impl Offer {
             offer.expected_key = peer.key.clone();
         }
         if proof.is_certified() {
-            let authorities = config.trust.authorities().iter();
+            let trust = peer.certificate.trust(&config.trust);
+            let authorities = trust.authorities().iter();
             let certificate = own.and_then(|own| signature::first(&own.chain));
             offer.certificate = certificate.map(Box::new);
             offer.authorities = kept(authorities.map(|ca| ca.subject.clone()));
@@ -142,6 +143,13 @@ impl Offer {
             offer.remote = kept(remote.to_vec());
             offer.zones = zones::offer(zones).map(Box::new);
         }
+        offer
+    }
+
+    /// Creates the offer of an initiator from its first message.
+    pub(crate) fn of_initiator(first: &Message) -> Self {
+        let mut offer = Self::default();
+        offer.read_init(first);
         offer
     }
 
@@ -388,18 +396,6 @@ impl Attempt {
     }
 }
 
-/// Reads an initiator's offer from both of its requests. The first is given as octets.
-pub(crate) fn of_initiator(first: &[u8], second: Option<&Message>, private: bool) -> Offer {
-    let mut offer = Offer::default();
-    if let Ok(Datagram::Clear(first)) = Datagram::decode(first) {
-        offer.read_init(&first);
-    }
-    if let Some(second) = second {
-        offer.read_auth(second, true, private);
-    }
-    offer
-}
-
 /// Returns every algorithm in the SA payload of a message.
 fn transforms(message: &Message) -> Vec<Transform> {
     named(proposals(message).unwrap_or_default())
@@ -407,8 +403,8 @@ fn transforms(message: &Message) -> Vec<Transform> {
 
 /// Returns every algorithm in the proposals.
 fn named(proposals: &[Proposal]) -> Vec<Transform> {
-    let all = proposals.iter();
-    kept(all.flat_map(|proposal| proposal.transforms.clone()))
+    let all = proposals.iter().flat_map(|proposal| &proposal.transforms);
+    kept(all).into_iter().cloned().collect()
 }
 
 /// Removes repetitions from a list, and bounds its length.

@@ -18,6 +18,28 @@ pub enum BadProof {
         /// Identities in the certificate.
         names: Vec<String>,
     },
+    /// The certificate is of another CA than those of this peer.
+    #[error("the peer's certificate is issued by `{issuer}`, but must chain to {}", .expected.join(" or "))]
+    OtherAuthority {
+        /// Issuer of the certificate.
+        issuer: String,
+        /// The CAs of this peer.
+        expected: Vec<String>,
+    },
+    /// The certificate lacks the organisational unit of this peer.
+    #[error("the peer's certificate has {}, but must have {}", in_words(.units), in_words(.expected))]
+    OtherUnit {
+        /// Organisational units in the certificate.
+        units: Vec<String>,
+        /// The organisational unit of this peer, or of each table for it.
+        expected: Vec<String>,
+    },
+    /// The certificate meets the terms of several tables.
+    #[error("the peer's certificate has {}, which are those of several tables", in_words(.units))]
+    SeveralTables {
+        /// Organisational units in the certificate.
+        units: Vec<String>,
+    },
     /// The signature was made with another key than the certificate's, or over other data.
     #[error("the peer's signature does not verify with the key of its certificate")]
     WrongSignature,
@@ -53,6 +75,15 @@ pub enum BadProof {
     KeyExpected,
 }
 
+/// Describes organisational units.
+fn in_words(units: &[String]) -> String {
+    match units {
+        [] => "no organisational unit".to_owned(),
+        [unit] => format!("the organisational unit `{unit}`"),
+        several => format!("the organisational units `{}`", several.join("`, `")),
+    }
+}
+
 impl BadProof {
     /// Returns the code that the peer receives. Only defects of its certificate have one.
     pub(crate) const fn code(&self) -> Option<CertificateRefusal> {
@@ -74,6 +105,8 @@ impl BadProof {
             ) => Code::REVOCATION_UNKNOWN,
             Self::Untrusted(_) => Code::INVALID,
             Self::WrongName { .. } => Code::WRONG_NAME,
+            Self::OtherAuthority { .. } => Code::UNKNOWN_AUTHORITY,
+            Self::OtherUnit { .. } | Self::SeveralTables { .. } => Code::WRONG_UNIT,
             Self::WrongSignature | Self::UnknownSignature => Code::WRONG_SIGNATURE,
             // A code would reveal that such a peer is configured.
             Self::AnotherKey { .. } | Self::WrongKey => return None,

@@ -1,5 +1,6 @@
 //! Configuration of an engine.
 
+use crate::certificate_terms::CertificateTerms;
 use crate::credential::Credential;
 use crate::extension::ppk::Ppk;
 use crate::pool::Pool;
@@ -132,6 +133,8 @@ pub struct PeerTerms {
     pub liveness: Duration,
     /// Lifetimes of keys and authentications.
     pub lifetimes: Lifetimes,
+    /// The certificates that may prove the peer's identity, if the peer has no key.
+    pub certificate: CertificateTerms,
     /// Optional features that we offer the peer.
     pub features: Features,
     /// Addresses of the gateways to which the peer may redirect us. Such a gateway has to prove the
@@ -319,6 +322,7 @@ impl Default for PeerTerms {
             kems: vec![None],
             liveness: Duration::from_secs(30),
             lifetimes: Lifetimes::default(),
+            certificate: CertificateTerms::default(),
             features: Features::default(),
             redirects: Vec::new(),
             window: 1,
@@ -425,6 +429,7 @@ impl Peer {
             kems,
             liveness: _,
             lifetimes: _,
+            certificate,
             features,
             redirects: _,
             window: _,
@@ -442,6 +447,7 @@ impl Peer {
             && role.agrees(&new.role)
             && (suites, groups, kems) == (&new.suites, &new.groups, &new.kems)
             && (features, tcp, unique) == (&new.features, &new.tcp, &new.unique)
+            && *certificate == new.certificate
     }
 }
 

@@ -260,6 +260,7 @@ const fn defect(why: Option<CertificateRefusal>) -> &'static str {
         Some(CertificateRefusal::NOT_YET_VALID) => "the certificate is not valid yet there",
         Some(CertificateRefusal::UNKNOWN_AUTHORITY) => "our CA is not trusted there",
         Some(CertificateRefusal::WRONG_NAME) => "our identity is not a name in the certificate",
+        Some(CertificateRefusal::WRONG_UNIT) => "its organisational unit is another",
         Some(CertificateRefusal::WRONG_USAGE) => "its key usage does not allow IKE",
         Some(CertificateRefusal::WRONG_SIGNATURE) => "our signature does not verify",
         Some(CertificateRefusal::REVOKED) => "the certificate was revoked",

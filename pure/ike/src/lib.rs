@@ -46,6 +46,7 @@ mod allowed_suites;
 mod attempt;
 mod auth;
 mod bad_proof;
+mod certificate_terms;
 mod child;
 mod child_overrides;
 mod cipher;
@@ -85,6 +86,7 @@ mod window;
 
 pub use attempt::{Attempt, End, Offer};
 pub use bad_proof::BadProof;
+pub use certificate_terms::CertificateTerms;
 pub use config::{
     Addressing, ChildPolicy, Config, Elsewhere, FRAGMENT, Lifetimes, Limits, NATT_PORT, PORT, Peer,
     PeerRole, PeerTerms, Resumption, Slot, Stance, Tcp, Timers, UserPolicy, ZonePolicy, is_slot,

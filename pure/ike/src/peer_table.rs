@@ -4,10 +4,11 @@
 //! processing of a datagram iterates over all peers.
 
 use crate::allowed_suites::AllowedIkeSuites;
+use crate::certificate_terms;
 use crate::config::{Config, Peer, PeerRole};
 use crate::signature::Signing;
 use crate::users::Users;
-use crypto::sha256;
+use crypto::{Certificate, TrustStore};
 use model::{Identity, PeerId, Wildcard};
 use rustc_hash::FxHasher;
 use std::cmp::Reverse;
@@ -36,8 +37,12 @@ pub(crate) struct PeerTable {
     pub(crate) signing: Signing,
     /// True if any peer has a PPK.
     pub(crate) ppks: bool,
-    /// Digest of the certification authorities that we trust.
+    /// Digest of the certification authorities that we trust for peers without their own.
     pub(crate) authorities: [u8; 32],
+    /// Every certification authority that we trust for any peer.
+    pub(crate) trust_of_all: TrustStore,
+    /// True if a peer has certification authorities of its own.
+    pub(crate) has_own_authorities: bool,
     /// The addresses of all peers that have a fixed one.
     pub(crate) addresses_of_peers: BTreeSet<IpAddr>,
     /// Number of configurations that this engine had before.
@@ -54,10 +59,14 @@ impl PeerTable {
         let licensed = licensed.collect();
         let tables = tables(peers).iter().map(|table| table.id).collect();
         let peers = config.peers.iter();
-        let authorities = config.trust.authorities().iter();
-        let authorities: Vec<_> = authorities.map(|ca| ca.der.as_slice()).collect();
+        let trust_of_all = trust_of_all(&config);
+        let common = config.trust.authorities();
         Self {
-            authorities: sha256(&authorities),
+            authorities: certificate_terms::authorities(common),
+            has_own_authorities: peers
+                .clone()
+                .any(|peer| !peer.certificate.authorities.is_empty()),
+            trust_of_all,
             by_id,
             by_identity,
             licensed,
@@ -89,20 +98,20 @@ impl PeerTable {
         peers.chain(self.users.named(identity))
     }
 
-    /// Returns the peer that stands for an identity among many. Of several, the one with the
-    /// closest pattern does. Nobody else has our identity.
-    pub(crate) fn table_for(&self, identity: &Identity) -> Option<&Peer> {
+    /// Returns the peers that stand for an identity among many: those with the closest pattern.
+    /// Several differ in the certificates that they accept. Nobody else has our identity.
+    pub(crate) fn tables_for(&self, identity: &Identity) -> Vec<&Peer> {
         if *identity == self.config.identity {
-            return None;
+            return Vec::new();
         }
         let tables: Vec<_> = self.tables.iter().filter_map(|id| self.peer(*id)).collect();
-        table_in(&tables, identity)
+        tables_in(&tables, identity)
     }
 
     /// Returns the peer that an initiator with this identity would be, or be a user of.
     pub(crate) fn claimed(&self, identity: &Identity) -> Option<&Peer> {
         let named = self.named(identity).next();
-        named.or_else(|| self.table_for(identity))
+        named.or_else(|| self.tables_for(identity).first().copied())
     }
 
     /// Returns the licensed nodes.
@@ -141,19 +150,15 @@ impl Index {
 
 /// Returns the peers that stand for many identities, the closest pattern first.
 pub(crate) fn tables(peers: &[Peer]) -> Vec<&Peer> {
-    let rank = |table: &&Peer| {
-        let users = table.users.as_ref();
-        users.map(|users| users.identities.rank())
-    };
     let mut tables: Vec<_> = peers.iter().filter(|peer| peer.users.is_some()).collect();
     tables.sort_by_key(|table| Reverse(rank(table)));
     tables
 }
 
-/// Returns the first of these peers that stands for an identity.
+/// Returns those of these peers that stand for an identity with the closest pattern.
 ///
 /// A secret that many share proves none of their identities, so only certificates do.
-pub(crate) fn table_in<'p>(tables: &[&'p Peer], identity: &Identity) -> Option<&'p Peer> {
+pub(crate) fn tables_in<'p>(tables: &[&'p Peer], identity: &Identity) -> Vec<&'p Peer> {
     let stands_for = |table: &Peer| {
         let users = table.users.as_ref();
         users.is_some_and(|users| {
@@ -162,7 +167,31 @@ pub(crate) fn table_in<'p>(tables: &[&'p Peer], identity: &Identity) -> Option<&
             is_proved && users.identities.matches(identity)
         })
     };
-    tables.iter().copied().find(|table| stands_for(table))
+    let standing: Vec<_> = tables.iter().copied().filter(|t| stands_for(t)).collect();
+    let closest = standing.first().map(|table| rank(table));
+    let is_closest = |table: &&Peer| Some(rank(table)) == closest;
+    standing.into_iter().take_while(is_closest).collect()
+}
+
+/// Returns the rank of a table's pattern: the highest counts.
+fn rank(table: &Peer) -> Option<usize> {
+    let users = table.users.as_ref();
+    users.map(|users| users.identities.rank())
+}
+
+/// Returns the certification authorities that we trust for any peer, each once.
+fn trust_of_all(config: &Config) -> TrustStore {
+    let mut all: Vec<Certificate> = config.trust.authorities().to_vec();
+    let own = config
+        .peers
+        .iter()
+        .flat_map(|peer| &peer.certificate.authorities);
+    for authority in own {
+        if !all.contains(authority) {
+            all.push(authority.clone());
+        }
+    }
+    config.trust.with_authorities(all)
 }
 
 /// Equal identities have equal hashes, in whatever case they are written.

@@ -152,12 +152,11 @@ impl Signing {
     }
 }
 
-/// Returns the CERTREQ payloads: the trusted CAs, if one of these peers authenticates by
-/// certificate, and an empty one for raw public keys, if one of them uses those.
-pub(crate) fn requests(config: &Config, signing: Signing) -> Vec<Payload> {
+/// Returns the CERTREQ payloads: the trusted CAs, if a peer authenticates by certificate, and an
+/// empty one for raw public keys, if one uses those.
+pub(crate) fn requests(authorities: &[Certificate], signing: Signing) -> Vec<Payload> {
     let request = |encoding, data| Payload::CertificateRequest { encoding, data };
-    let authorities = config.trust.authorities().iter();
-    let hashes: Vec<u8> = authorities.flat_map(|ca| ca.key_id).collect();
+    let hashes: Vec<u8> = authorities.iter().flat_map(|ca| ca.key_id).collect();
     let certificates = (signing.certificates && !hashes.is_empty())
         .then(|| request(CertificateEncoding::X509_SIGNATURE, hashes));
     // "The Certification Authority field MUST be empty" (RFC 7670 section 3).
@@ -179,7 +178,7 @@ pub(crate) fn verify(
     let verified = match chain.as_slice() {
         [] => by_key(claim, proof, message, known, config),
         _ if !config.signing.certificates => Err(BadProof::NoCertificateExpected),
-        chain => by_certificate(claim, proof, chain, &config.trust, today),
+        chain => by_certificate(claim, proof, chain, &config.trust_of_all, today),
     };
     verified.map(|()| PeerProved::by_signature(chain))
 }
@@ -192,6 +191,22 @@ pub(crate) fn is_expected(proof: Proof<'_>, message: &Message) -> Result<(), Bad
     match proof.is_certified() == is_certified(message) {
         true => Ok(()),
         false => Err(missed(proof, AuthMethod::DIGITAL_SIGNATURE)),
+    }
+}
+
+/// Returns an error if the certificates of a message, which were verified, do not meet the terms of
+/// the peer.
+pub(crate) fn check_terms(
+    peer: &Peer,
+    message: &Message,
+    config: &PeerTable,
+    today: UnixTime,
+) -> Result<(), BadProof> {
+    let terms = &peer.certificate;
+    let is_narrower = config.has_own_authorities || terms.unit.is_some();
+    match is_narrower && Proof::of(peer).is_certified() {
+        true => terms.check(&chain(message), &config.trust, today),
+        false => Ok(()),
     }
 }
 

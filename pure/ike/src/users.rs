@@ -144,11 +144,11 @@ impl Users {
         }
     }
 
-    /// Returns the users under another configuration, which finds the table of an identity: each
+    /// Returns the users under another configuration, which finds the tables of an identity: each
     /// with the settings of its table there, and those for whom no table stands any more.
     pub(crate) fn under<'c>(
         &self,
-        table: impl Fn(&Identity) -> Option<&'c Peer>,
+        tables: impl Fn(&Identity) -> Vec<&'c Peer>,
     ) -> (Self, Vec<PeerId>) {
         let mut users = Self {
             given: self.given,
@@ -159,7 +159,7 @@ impl Users {
             let identity = &user.peer.identity;
             // Of several, one stays if only one may.
             let is_known = users.named(identity).is_some();
-            match table(identity).filter(|_| !is_known) {
+            match kept(&tables(identity), user.table).filter(|_| !is_known) {
                 Some(table) => users.insert(User {
                     peer: table.user(*id, identity.clone()),
                     table: table.id,
@@ -188,6 +188,16 @@ impl Users {
         alike.or_default().insert(id);
         *self.counts.entry(user.table).or_default() += 1;
         self.all.insert(id, user);
+    }
+}
+
+/// Returns the table of a user among those that stand for its identity now: the same as before, or
+/// the only one. Of several others, only a new proof tells which.
+pub(crate) fn kept<'c>(tables: &[&'c Peer], current: PeerId) -> Option<&'c Peer> {
+    let same = tables.iter().find(|table| table.id == current);
+    match (same, tables) {
+        (Some(table), _) | (None, [table]) => Some(table),
+        (None, _) => None,
     }
 }
 

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 pub use esp::{Action, Policy};
 pub use ike::{
-    Addressing, ChildPolicy, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes, PeerRole as Role,
-    PeerTerms, Pool, Ppk, Signer, Stance, Tcp, ZonePolicy,
+    Addressing, CertificateTerms, ChildPolicy, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes,
+    PeerRole as Role, PeerTerms, Pool, Ppk, Signer, Stance, Tcp, ZonePolicy,
 };
 pub use pep::{Config as SnoopConfig, Patience};
 

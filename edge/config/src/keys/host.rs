@@ -1,6 +1,6 @@
 //! The keys of the tables about this host: identity, tunnel device, sockets, files and pools.
 
-use super::show::{certificate, file, list, or, revocation_list, size, text, word};
+use super::show::{certificates, file, list, or, revocation_list, size, text, word};
 use super::{DAY, Effect, Key, Read, SECOND, Shown, own, put, time};
 use crate::config::{group, socket_path};
 use crate::reader::Value;
@@ -8,7 +8,6 @@ use crate::{
     Aead, Audit, Config, Listen, LogLevel, MetricsAddress, Offload, PathMtu, Pool, Redirect,
     Sessions, Tunnel, When, credential, listen, pool, revocation, tunnel,
 };
-use crypto::Certificate;
 
 /// The keys of `[node]`. Peers were authenticated when an SA was established, so another
 /// certificate does not end it. A revocation list that revokes the peer's certificate does, and
@@ -275,15 +274,32 @@ pub(crate) const METRICS: &[Key<Config>] = &[Key {
     show: |config| or("none", config.metrics.as_ref()),
 }];
 
-/// The key of `[log]`.
-pub(crate) const LOG: &[Key<Config>] = &[Key {
-    name: "level",
-    about: "error, warn, info, debug, trace",
-    example: r#""debug""#,
-    effect: Effect::Applied,
-    read: Read::Optional(|value, config| put(&mut config.log, value.choice(&LogLevel::WORDS))),
-    show: |config| text(config.log),
-}];
+/// The keys of `[log]`.
+pub(crate) const LOG: &[Key<Config>] = &[
+    Key {
+        name: "level",
+        about: "error, warn, info, debug, trace",
+        example: r#""debug""#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, config| put(&mut config.log, value.choice(&LogLevel::WORDS))),
+        show: |config| text(config.log),
+    },
+    Key {
+        name: "peers",
+        about: "`debug` and `trace` lines are about these peers only; `*` is any text, `?` one \
+            character; default: about all",
+        example: r#"["office"]"#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, config| {
+            let names = value.list(|name| name.text().map(str::to_owned));
+            put(&mut config.log_peers, names)
+        }),
+        show: |config| match config.log_peers.as_slice() {
+            [] => text("all"),
+            peers => list(peers),
+        },
+    },
+];
 
 /// The keys of `[audit]`.
 pub(crate) const AUDIT: &[Key<Option<Audit>>] = &[
@@ -453,7 +469,3 @@ pub(crate) const REDIRECT: &[Key<Option<Redirect>>] = &[
         },
     },
 ];
-
-fn certificates(certificates: &[Certificate]) -> Shown {
-    list(certificates.iter().map(certificate))
-}

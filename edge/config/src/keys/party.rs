@@ -1,11 +1,11 @@
 //! The keys of `[peer.NAME]`, `[licensed.NAME]`, `[gateway.NAME]` and `[neighbour.NAME]` that a
 //! party has whatever its kind, and those of the kinds without a tunnel.
 
-use super::show::{any, list, or, secret, text};
+use super::show::{any, certificates, list, or, secret, text};
 use super::{DAY, Effect, HOUR, Key, Read, SECOND, put, small, time};
 use crate::psk::psk;
 use crate::value::NO_KEM;
-use crate::{Gateway, Licensed, Neighbour, Party, party};
+use crate::{Address, Gateway, Licensed, Neighbour, Party, party};
 use model::Kem;
 
 /// The keys that all parties have.
@@ -44,6 +44,24 @@ pub(crate) const PARTY: &[Key<Party>] = &[
             )
         }),
         show: |party| or("none", party.pubkey.as_deref()),
+    },
+    Key {
+        name: "ca",
+        about: "only these CAs, instead of those in [node], may issue the peer's certificate. They \
+            are trusted for this table alone",
+        example: r#""staff-ca.pem""#,
+        effect: Effect::Anew,
+        read: Read::Sound(|value, party| put(&mut party.authorities, party::authorities(value))),
+        show: |party| certificates(&party.authorities),
+    },
+    Key {
+        name: "ou",
+        about: "organisational unit that the subject of the peer's certificate must have, in the \
+            same spelling",
+        example: r#""Staff""#,
+        effect: Effect::Anew,
+        read: Read::Sound(|value, party| put(&mut party.unit, party::unit(value).map(Some))),
+        show: |party| or("any", party.unit.as_ref()),
     },
     Key {
         name: "suite",
@@ -120,11 +138,11 @@ pub(crate) const PARTY: &[Key<Party>] = &[
 /// The other keys of `[licensed.NAME]`.
 pub(crate) const LICENSED: &[Key<Licensed>] = &[Key {
     name: "address",
-    about: "we initiate to this address",
-    example: r#""192.0.2.1""#,
+    about: "address or name of the node, with its port if that is not the usual one; we initiate",
+    example: r#""node.example.net""#,
     effect: Effect::Anew,
-    read: Read::Required(|value, node| put(&mut node.address, value.address())),
-    show: |node| text(node.address),
+    read: Read::Required(|value, node| put(&mut node.address, Address::read(value))),
+    show: |node| text(&node.address),
 }];
 
 /// The other keys of `[gateway.NAME]`.
@@ -140,9 +158,12 @@ pub(crate) const GATEWAY: &[Key<Gateway>] = &[Key {
 /// The other keys of `[neighbour.NAME]`.
 pub(crate) const NEIGHBOUR: &[Key<Neighbour>] = &[Key {
     name: "address",
-    about: "we initiate; at least one of the two nodes needs this",
+    about: "address or name of the neighbour, as of a licensed node; we initiate. At least one of \
+        the two nodes needs this",
     example: r#""192.0.2.1""#,
     effect: Effect::Anew,
-    read: Read::Optional(|value, neighbour| put(&mut neighbour.address, value.address().map(Some))),
-    show: |neighbour| any(neighbour.address),
+    read: Read::Optional(|value, neighbour| {
+        put(&mut neighbour.address, Address::read(value).map(Some))
+    }),
+    show: |neighbour| or("any", neighbour.address.as_ref()),
 }];

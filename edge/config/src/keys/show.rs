@@ -57,9 +57,13 @@ pub(super) fn any(address: Option<IpAddr>) -> Shown {
     or("any", address)
 }
 
+pub(super) fn certificates(certificates: &[Certificate]) -> Shown {
+    list(certificates.iter().map(certificate))
+}
+
 /// Formats a certificate. The start of the fingerprint distinguishes a renewed certificate in any
 /// case.
-pub(super) fn certificate(certificate: &Certificate) -> String {
+fn certificate(certificate: &Certificate) -> String {
     let Certificate {
         subject, not_after, ..
     } = certificate;

@@ -41,6 +41,7 @@ group = "other"
 listen = "127.0.0.1:9581"
 [log]
 level = "warn"
+peers = ["alice"]
 [audit]
 file = "/var/log/other.jsonl"
 required = true
@@ -110,6 +111,8 @@ routes = "subnets"
 id = "*@staff.example.net"
 local = ["10.8.0.0/16"]
 pool = "spare"
+ca = "second.pem"
+ou = "Staff"
 users = 200
 unique = "keep"
 [peer.erin]
@@ -138,6 +141,11 @@ data = "50MiB"
 tickets_by_value = true
 file = "/var/lib/other/sessions.redb"
 crash_tokens = false
+[licensed.fd]
+address = "10.3.0.8"
+id = "fd.example.net"
+ca = "second.pem"
+ou = "Nodes"
 [licensed.fc]
 address = "10.3.0.9"
 id = "fc.example.net"
@@ -153,6 +161,10 @@ kem = "mlkem1024"
 groups = "p256"
 liveness = "20s"
 ike_rekey = "2h"
+[gateway.g4]
+id = "g4.example.net"
+ca = "second.pem"
+ou = "Gateways"
 [gateway.g3]
 id = "g3.example.net"
 pubkey = "second.pub"
@@ -180,6 +192,10 @@ wired = "eth1"
 wireless = "wlan1"
 clear_tcp = true
 offload = "off"
+[neighbour.n4]
+id = "n4.example.net"
+ca = "second.pem"
+ou = "Neighbours"
 [neighbour.n2]
 id = "n2.example.net"
 pubkey = "second.pub"
@@ -258,6 +274,12 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("control.group", "\"other\"", "\"another\"", Restart),
         ("metrics.listen", ":9581", ":9582", Applied),
         ("log.level", "warn", "debug", Applied),
+        (
+            "log.peers",
+            "peers = [\"alice\"]",
+            "peers = [\"al*\"]",
+            Applied,
+        ),
         ("audit.file", "other.jsonl", "another.jsonl", Applied),
         (
             "audit.required",
@@ -464,6 +486,34 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             "routes = \"remote\"",
             Applied,
         ),
+        (
+            "peer.staff.ca",
+            "ca = \"second.pem\"\nou = \"Staff",
+            "ca = \"renewed.pem\"\nou = \"Staff",
+            Anew,
+        ),
+        ("peer.staff.ou", "ou = \"Staff", "ou = \"Other", Anew),
+        (
+            "licensed.fd.ca",
+            "ca = \"second.pem\"\nou = \"Nodes",
+            "ca = \"renewed.pem\"\nou = \"Nodes",
+            Anew,
+        ),
+        ("licensed.fd.ou", "ou = \"Nodes", "ou = \"Other", Anew),
+        (
+            "gateway.g4.ca",
+            "ca = \"second.pem\"\nou = \"Gateways",
+            "ca = \"renewed.pem\"\nou = \"Gateways",
+            Anew,
+        ),
+        ("gateway.g4.ou", "ou = \"Gateways", "ou = \"Other", Anew),
+        (
+            "neighbour.n4.ca",
+            "ca = \"second.pem\"\nou = \"Neighbours",
+            "ca = \"renewed.pem\"\nou = \"Neighbours",
+            Anew,
+        ),
+        ("neighbour.n4.ou", "ou = \"Neighbours", "ou = \"Other", Anew),
         ("peer.staff.users", "users = 200", "users = 300", Applied),
         (
             "peer.staff.unique",
@@ -702,8 +752,11 @@ fn kind(key: &str) -> String {
         .fold(key.to_owned(), |key, peer| key.replace(peer, ".alice."));
     key.replace(".spare.", ".office.")
         .replace(".fc.", ".fa.")
+        .replace(".fd.", ".fa.")
         .replace(".g3.", ".gw.")
+        .replace(".g4.", ".gw.")
         .replace(".n2.", ".fe.")
+        .replace(".n4.", ".fe.")
 }
 
 fn kinds(config: &Config) -> BTreeSet<String> {
@@ -768,7 +821,7 @@ fn the_examples_of_a_peers_keys_are_other_values_than_the_defaults() {
     let written = ["address", "id", "psk", "local", "remote"];
     let needing = [
         "pubkey", "pool", "dns", "routes", "cover", "ppk", "mode", "layout", "map", "licences",
-        "handover", "holders", "shared", "users",
+        "handover", "holders", "shared", "users", "ca", "ou",
     ];
     let rows = described()
         .into_iter()

@@ -159,3 +159,70 @@ fn what_is_no_pattern_is_refused_and_a_pattern_is_only_for_peers() {
         "{own}"
     );
 }
+
+fn staff_with(lines: &str) -> String {
+    STAFF.replace("pool =", &format!("{lines}\npool ="))
+}
+
+fn guests(lines: &str) -> String {
+    format!(
+        "[peer.guests]\nid = \"*@staff.example.net\"\nlocal = [\"10.8.0.0/16\"]\npool = \"office\"\n{lines}\n"
+    )
+}
+
+#[test]
+fn a_table_may_have_a_ca_and_a_unit_of_its_own() {
+    let config = load(&staff_with("ca = \"ca.pem\"\nou = \"Staff\""));
+    let party = &config.peers[0].party;
+    assert_eq!(party.authorities.len(), 1);
+    assert_eq!(party.unit.as_deref(), Some("Staff"));
+    // A CA of the table is enough: [node] needs none.
+    let alone = staff_with("ca = [\"ca.pem\"]").replacen("ca = \"ca.pem\"\n", "", 1);
+    let config = load(&alone);
+    assert!(config.authorities.is_empty());
+    assert_eq!(config.certificates().count(), 2);
+    let both = load(&staff_with("ca = \"ca.pem\""));
+    assert_eq!(both.certificates().count(), 2, "each once");
+}
+
+#[test]
+fn tables_with_one_pattern_differ_in_the_unit_or_the_name_of_the_ca() {
+    let text = |one: &str, other: &str| format!("{}{}", staff_with(one), guests(other));
+    let good = text("ou = \"Staff\"", "ou = \"Guests\"");
+    assert_eq!(load(&good).peers.len(), 2);
+    for (one, other) in [
+        ("", ""),
+        ("ou = \"Staff\"", ""),
+        ("ou = \"Staff\"", "ou = \"Staff\""),
+        ("ca = \"ca.pem\"", ""),
+        ("ca = \"ca.pem\"", "ca = \"ca.pem\""),
+    ] {
+        let fault = only_fault(&text(one, other));
+        assert!(fault.contains("[peer.staff] has the same id") || fault.contains("[peer.guests]"));
+        assert!(fault.contains("in both tables another `ou`"), "{fault}");
+    }
+    let folder = folder();
+    let other = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let other = other.join("../../pure/ike/src/tests/certificates/other.pem");
+    folder.key("other.pem", &std::fs::read(other).unwrap(), 0o644);
+    let two = text("ca = \"ca.pem\"", "ca = \"other.pem\"");
+    assert_eq!(folder.load(&two).unwrap().peers.len(), 2);
+}
+
+#[test]
+fn what_is_about_certificates_does_not_fit_a_secret_and_a_unit_has_its_limits() {
+    let one = STAFF.replace("*@", "alice@");
+    for (key, line) in [("ca", "ca = \"ca.pem\""), ("ou", "ou = \"Staff\"")] {
+        let text = one.replace("pool =", &format!("psk = \"office.psk\"\n{line}\npool ="));
+        let fault = only_fault(&text);
+        let expected = format!("`{key}` is about certificates, and this peer authenticates by");
+        assert!(fault.contains(&expected), "{fault}");
+    }
+    let long = format!("ou = \"{}\"", "a".repeat(65));
+    let fault = only_fault(&staff_with(&long));
+    assert!(fault.contains("at most 64 characters"), "{fault}");
+    let fault = only_fault(&staff_with("ou = \"a\\tb\""));
+    assert!(fault.contains("no control characters"), "{fault}");
+    let fault = only_fault(&staff_with("ca = \"gateway.pem\""));
+    assert!(fault.contains("is not the certificate of a CA"), "{fault}");
+}

@@ -98,6 +98,9 @@ pub struct Issue {
     /// Another name or address of the host; may be repeated
     #[arg(long, value_name = "NAME")]
     pub also: Vec<Identity>,
+    /// Organisational unit of the subject, as in `ou`, which tells groups of users apart
+    #[arg(long, value_name = "UNIT", value_parser = unit)]
+    pub ou: Option<String>,
     /// For a gateway of Windows, macOS, iOS or Android, which require the key usage serverAuth
     #[arg(long, conflicts_with = "ed25519")]
     pub server: bool,
@@ -161,6 +164,16 @@ pub struct Export {
     pub aes: bool,
     #[command(flatten)]
     pub files: Files,
+}
+
+/// Returns an organisational unit that every reader shows as it is: of 1 to 64 characters (RFC 5280
+/// appendix A.1).
+fn unit(text: &str) -> Result<String, String> {
+    let is_good = (1..=64).contains(&text.chars().count()) && !text.contains(char::is_control);
+    match is_good {
+        true => Ok(text.to_owned()),
+        false => Err("write 1 to 64 characters".to_owned()),
+    }
 }
 
 /// At most a hundred years: not every reader can represent later dates.

@@ -29,6 +29,8 @@ pub(super) struct Authority {
 pub(super) struct Host {
     /// Names of the host, at least one. The first one is its `id`.
     pub(super) names: Vec<Identity>,
+    /// Organisational unit of the subject.
+    pub(super) unit: Option<String>,
     /// True for a gateway of clients that require the key usage serverAuth.
     pub(super) is_gateway: bool,
     pub(super) key: HostKey,
@@ -111,6 +113,10 @@ impl Authority {
     /// Issues a certificate for a host.
     pub(super) fn issue(&self, host: &Host, days: u64) -> Result<Issued, Failure> {
         let mut params = params(&host.names[0].to_string(), days);
+        if let Some(unit) = &host.unit {
+            let subject = &mut params.distinguished_name;
+            subject.push(DnType::OrganizationalUnitName, unit);
+        }
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = purposes(host.is_gateway);
         params.is_ca = IsCa::ExplicitNoCa;

@@ -64,6 +64,7 @@ impl Credential {
     ) -> Result<Self, Failure> {
         let host = Host {
             names: names::of_host(id, also)?,
+            unit: None,
             is_gateway,
             key: HostKey::New(KeyKind::P256),
         };

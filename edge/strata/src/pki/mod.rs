@@ -94,6 +94,7 @@ fn issue(order: &Issue) -> Result<Report, Failure> {
     };
     let host = Host {
         names,
+        unit: order.ou.clone(),
         is_gateway: order.server,
         key,
     };

@@ -241,6 +241,9 @@ const fn of_proof(why: &BadProof) -> &'static str {
     match why {
         BadProof::Untrusted(why) => of_chain(why),
         BadProof::WrongName { .. } => "issue a new one, or change `id`",
+        BadProof::OtherAuthority { .. } => "issue it by that CA, or change `ca` in its table here",
+        BadProof::OtherUnit { .. } => "issue it with `--ou`, or change `ou` in its table here",
+        BadProof::SeveralTables { .. } => "issue it with one organisational unit",
         BadProof::AnotherKey { .. } | BadProof::WrongKey => {
             "compare `pubkey` here with the peer's key, which `strata pki pubkey` prints"
         }
@@ -456,6 +459,9 @@ const fn of_our_certificate(why: Option<CertificateRefusal>) -> &'static str {
             | CertificateRefusal::WRONG_NAME
             | CertificateRefusal::WRONG_USAGE,
         ) => "issue a new one",
+        Some(CertificateRefusal::WRONG_UNIT) => {
+            "issue a new one with that unit, or change `ou` there"
+        }
         Some(CertificateRefusal::NOT_YET_VALID) => "compare the clocks",
         Some(CertificateRefusal::UNKNOWN_AUTHORITY) => {
             "add it to `ca` there, and the intermediates to our `cert`"

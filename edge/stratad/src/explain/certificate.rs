@@ -23,6 +23,23 @@ pub fn theirs(remedy: &Remedy<'_>, why: &BadProof, theirs: Option<&Certificate>)
             }));
             fixes
         }
+        BadProof::OtherAuthority { expected, .. } => vec![
+            elsewhere(format!(
+                "issue the certificate by {}, and run `strata reload`",
+                expected.join(" or ")
+            )),
+            remedy.at("ca", "or add the other CA, if this peer may use it"),
+        ],
+        BadProof::OtherUnit { expected, .. } => vec![
+            elsewhere(format!(
+                "issue a certificate with `--ou \"{}\"`, and run `strata reload`",
+                expected.join("\"` or `--ou \"")
+            )),
+            remedy.at("ou", "or change the line, if this peer may come"),
+        ],
+        BadProof::SeveralTables { .. } => vec![elsewhere(
+            "issue a certificate with one organisational unit, and run `strata reload`",
+        )],
         BadProof::WrongSignature | BadProof::UnknownSignature => {
             vec![elsewhere("name a `cert` and `key` that belong together")]
         }
@@ -227,6 +244,22 @@ mod tests {
                 "remove the line",
             ),
             (name.clone(), None, "for a.example"),
+            (
+                BadProof::OtherAuthority {
+                    issuer: "CN=X".to_owned(),
+                    expected: vec!["`CN=Y`".to_owned()],
+                },
+                None,
+                "by `CN=Y`",
+            ),
+            (
+                BadProof::OtherUnit {
+                    units: Vec::new(),
+                    expected: vec!["Staff".to_owned()],
+                },
+                None,
+                "`--ou \"Staff\"`",
+            ),
             (BadProof::WrongSignature, None, "belong together"),
             (
                 BadProof::CertificateExpected,
@@ -261,6 +294,7 @@ mod tests {
             (Some(Code::UNKNOWN_AUTHORITY), None, "to `ca`"),
             (Some(Code::WRONG_NAME), Some("node.cert"), "for a.example"),
             (Some(Code::WRONG_USAGE), Some("node.cert"), "for a.example"),
+            (Some(Code::WRONG_UNIT), Some("node.cert"), "for a.example"),
             (Some(Code::WRONG_SIGNATURE), Some("node.key"), "`cert`"),
             (Some(Code::REVOKED), Some("node.cert"), "for a.example"),
             (Some(Code::REVOCATION_UNKNOWN), None, "newest list"),

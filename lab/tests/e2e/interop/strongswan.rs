@@ -635,24 +635,11 @@ fn strongswan_is_a_user_of_a_table_by_its_certificate_alone() -> Result<()> {
         )
         .replace("[tunnel]", OUR_CERTIFICATE);
     let daemon = duo.ours.stratad(&ours)?;
-    let charon_of = |id: &'static str| {
-        for (file, place) in [
-            (format!("made/{id}.pem"), "x509/end.pem"),
-            (format!("made/{id}.key"), "private/end.key"),
-            ("root/ca.pem".to_owned(), "x509ca/root.pem"),
-        ] {
-            let place = duo.theirs.directory().join(place);
-            std::fs::create_dir_all(place.parent().unwrap_or(&place))?;
-            std::fs::copy(duo.ours.directory().join(file), place)?;
-        }
-        let psk = None;
-        duo.theirs.charon(&Connection { id, psk, ..CHARON })
-    };
-    let charon = charon_of(eve)?;
+    let charon = charon_with(&duo, "made", eve)?;
     let refusal = refused(charon.initiate())?;
     ensure!(refusal.contains("AUTHENTICATION_FAILED"), "{refusal}");
     drop(charon);
-    let charon = charon_of(alice)?;
+    let charon = charon_with(&duo, "made", alice)?;
     charon.initiate()?;
     let up = |status: &Value| {
         let peers = status["status"]["peers"].as_array().into_iter().flatten();
@@ -665,4 +652,73 @@ fn strongswan_is_a_user_of_a_table_by_its_certificate_alone() -> Result<()> {
     charon.terminate()?;
     let gone = |status: &Value| !up(status);
     daemon.wait_until("status", DEADLINE, gone).map(drop)
+}
+
+/// Starts a charon with the certificate for a name in a folder of our end.
+fn charon_with(duo: &Duo, folder: &str, id: &'static str) -> Result<Charon> {
+    for (file, place) in [
+        (format!("{folder}/{id}.pem"), "x509/end.pem"),
+        (format!("{folder}/{id}.key"), "private/end.key"),
+        ("root/ca.pem".to_owned(), "x509ca/root.pem"),
+    ] {
+        let place = duo.theirs.directory().join(place);
+        std::fs::create_dir_all(place.parent().unwrap_or(&place))?;
+        std::fs::copy(duo.ours.directory().join(file), place)?;
+    }
+    let psk = None;
+    duo.theirs.charon(&Connection { id, psk, ..CHARON })
+}
+
+/// The same charon with the same name, of one unit after another.
+// Works: user-groups
+// Refuses: user-groups
+#[lab::test(repeated)]
+fn strongswan_is_a_user_of_the_table_for_the_unit_in_its_certificate() -> Result<()> {
+    const ALICE: &str = "alice@staff.example";
+    let duo = Duo::new("strongswan")?;
+    strata(&duo.ours, "pki ca --name Root --out root")?;
+    strata(
+        &duo.ours,
+        "pki issue --ca root --out made --id ours.example",
+    )?;
+    for unit in ["Staff", "Guests", "Sales"] {
+        let issue = format!("pki issue --ca root --id {ALICE} --ou {unit} --out {unit}");
+        strata(&duo.ours, &issue)?;
+        let mut openssl = duo.ours.command("openssl");
+        openssl.args(["x509", "-noout", "-subject", "-in"]);
+        openssl.arg(format!("{unit}/{ALICE}.pem"));
+        let subject = duo.ours.run_command(openssl, DEADLINE)?;
+        ensure!(subject.contains(&format!("OU = {unit}")), "{subject}");
+    }
+    let ours = lender_of_charon(&duo.ours)
+        .replace("psk = \"theirs.psk\"\n", "ou = \"Staff\"\n")
+        .replace(
+            "[peer.theirs]\nid = \"theirs.example\"",
+            "[peer.staff]\nid = \"*@staff.example\"",
+        )
+        .replace("[tunnel]", OUR_CERTIFICATE);
+    let guests = ours.split("[peer.staff]").nth(1).unwrap_or_default();
+    let guests = guests.replace("Staff", "Guests");
+    let daemon = duo
+        .ours
+        .stratad(&format!("{ours}\n[peer.guests]{guests}"))?;
+    let refusal = refused(charon_with(&duo, "Sales", ALICE)?.initiate())?;
+    ensure!(refusal.contains("AUTHENTICATION_FAILED"), "{refusal}");
+    let status = daemon.strata("status")?.to_string();
+    let why = "has the organisational unit `Sales`, but must have the organisational units";
+    ensure!(status.contains(why), "{status}");
+    for (folder, table) in [("Guests", "guests"), ("Staff", "staff")] {
+        let charon = charon_with(&duo, folder, ALICE)?;
+        charon.initiate()?;
+        let up = |status: &Value| {
+            let peers = status["status"]["peers"].as_array().into_iter().flatten();
+            let mut users = peers.filter(|peer| peer["name"] == ALICE);
+            users.any(|peer| peer["state"] == "up" && peer["table"] == table)
+        };
+        daemon.wait_until("status", DEADLINE, up)?;
+        charon.terminate()?;
+        let gone = |status: &Value| !up(status);
+        daemon.wait_until("status", DEADLINE, gone)?;
+    }
+    Ok(())
 }

@@ -76,6 +76,11 @@ fn start_gateway(pair: &Pair, tables: &str) -> Result<Daemon> {
 
 /// Starts the daemon of a user at a host.
 fn start_user(pair: &Pair, host: &Host, id: &str) -> Result<Daemon> {
+    start_user_with(pair, host, id, "")
+}
+
+/// Does the same, with one more line in the table of the gateway.
+fn start_user_with(pair: &Pair, host: &Host, id: &str, line: &str) -> Result<Daemon> {
     hand_out(&pair.mobile, host, id)?;
     host.stratad(&format!(
         r#"
@@ -92,6 +97,7 @@ local = ["dynamic"]
 remote = ["10.8.0.0/16"]
 liveness = "1s"
 start = "manual"
+{line}
 "#
     ))
 }
@@ -101,6 +107,14 @@ fn connect(pair: &Pair, host: &Host, id: &str) -> Result<Daemon> {
     let user = start_user(pair, host, id)?;
     user.strata_text("up office --wait")?;
     Ok(user)
+}
+
+/// Returns the identities whose sessions the gateway has.
+fn resumable(sessions: &Value) -> Vec<String> {
+    let sessions = sessions["sessions"]["sessions"].as_array();
+    let identities = sessions.into_iter().flatten();
+    let identities = identities.filter_map(|session| session["identity"].as_str());
+    identities.map(str::to_owned).collect()
 }
 
 /// Returns the error of `strata up`, which must fail.
@@ -282,6 +296,35 @@ fn a_revoked_user_goes_and_the_others_stay() -> Result<()> {
     transfer(&pair.between, &pair.gateway, INSIDE, 100_000)
 }
 
+/// One user's sessions end by its name, and those of all users by that of their table.
+// Works: users
+// Works: resume
+// Refuses: resume
+#[lab::test]
+fn sessions_of_one_user_end_and_those_of_others_stay() -> Result<()> {
+    let pair = issued(Pair::new("users")?)?;
+    let resume = "resume = \"ticket\"";
+    let gateway = start_gateway(&pair, &format!("{STAFF}{resume}\n"))?;
+    let mut users = Vec::new();
+    for (host, id) in [(&pair.mobile, ALICE), (&pair.between, BOB)] {
+        let user = start_user_with(&pair, host, id, resume)?;
+        user.strata_text("up office --wait")?;
+        users.push(user);
+    }
+    let both = |sessions: &Value| resumable(sessions) == [ALICE, BOB];
+    gateway.wait_until("sessions", DEADLINE, both)?;
+    gateway.refuses(&format!("sessions --end {CAROL}"), "name one of")?;
+    let left = gateway.strata(&format!("sessions --end {ALICE}"))?;
+    ensure!(resumable(&left) == [BOB], "{left}");
+    let left = gateway.strata("sessions --end staff")?;
+    ensure!(resumable(&left).is_empty(), "{left}");
+    let status = gateway.strata("status")?;
+    for id in [ALICE, BOB] {
+        ensure!(is_named_up(&status, id), "{id} is not up: {status}");
+    }
+    Ok(())
+}
+
 // Refuses: users
 #[lab::test]
 fn a_reload_that_narrows_the_pattern_ends_those_whom_it_no_longer_means() -> Result<()> {
@@ -334,6 +377,108 @@ fn a_second_machine_of_one_user_replaces_the_first_or_is_refused_or_stays_beside
     second.strata_text("up office --wait")?;
     let words = format!("peer {ALICE}: connected from ");
     gateway.process().wait_for_log(&words, DEADLINE).map(drop)
+}
+
+/// Gives the users certificates of these units, and the gateway its own.
+fn issued_by_unit(units: &[(&str, &str)]) -> Result<Pair> {
+    let pair = issued(Pair::new("users")?)?;
+    for (id, unit) in units {
+        let issue = format!("pki issue --ca root --out made --id {id} --ou {unit} --force");
+        strata(&pair.mobile, &issue)?;
+    }
+    Ok(pair)
+}
+
+const GROUPS: &str = r#"[peer.staff]
+id = "*@staff.example.net"
+ou = "Staff"
+local = ["10.8.0.0/16"]
+pool = "office"
+liveness = "1s"
+[peer.guests]
+id = "*@staff.example.net"
+ou = "Guests"
+local = ["10.8.0.0/16"]
+pool = "guests"
+liveness = "1s"
+"#;
+
+// Works: user-groups
+// Refuses: user-groups
+#[lab::test]
+fn the_unit_of_a_certificate_selects_the_table_and_without_one_there_is_no_way_in() -> Result<()> {
+    let pair = issued_by_unit(&[(ALICE, "Staff"), (BOB, "Guests"), (EVE, "Staff")])?;
+    let gateway = start_gateway(&pair, GROUPS)?;
+    let alice = connect(&pair, &pair.mobile, ALICE)?;
+    let mut bob = connect(&pair, &pair.between, BOB)?;
+    ensure!(address(&gateway, ALICE)? == "10.9.0.1" && address(&gateway, BOB)? == "10.10.0.1");
+    let status = gateway.strata("status")?;
+    ensure!(named(&status, ALICE)["table"] == "staff" && named(&status, BOB)["table"] == "guests");
+    bob.stop()?;
+    // The same name, host, CA and gateway: the unit alone is missing.
+    let mut carol = start_user(&pair, &pair.between, CAROL)?;
+    ensure_has(&refused(&carol)?, "its organisational unit is another")?;
+    let told = |status: &Value| {
+        let reasons = status.to_string();
+        reasons.contains("has no organisational unit, but must have the organisational units")
+    };
+    gateway.wait_until("status", DEADLINE, told)?;
+    carol.stop()?;
+    // A unit is no way around the pattern.
+    let mut eve = start_user(&pair, &pair.between, EVE)?;
+    ensure_has(&refused(&eve)?, "AUTHENTICATION_FAILED")?;
+    eve.stop()?;
+    let issue = format!("pki issue --ca root --out made --id {CAROL} --ou Guests --force");
+    strata(&pair.mobile, &issue)?;
+    let _carol = connect(&pair, &pair.between, CAROL)?;
+    ensure!(address(&gateway, CAROL)? == "10.10.0.2");
+    // Other terms are proved again.
+    gateway.change(&gateway_config(
+        &pair.gateway,
+        &GROUPS.replace("\"Staff\"", "\"Crew\""),
+    ))?;
+    let gone = |status: &Value| !is_named_up(status, ALICE) && is_named_up(status, CAROL);
+    gateway.wait_until("status", DEADLINE, gone)?;
+    ensure_has(&refused(&alice)?, "its organisational unit is another")
+}
+
+/// Two CAs issue a certificate for one name. The table takes that of its own CA only.
+// Works: user-groups
+// Refuses: user-groups
+#[lab::test]
+fn the_ca_of_a_table_admits_its_users_and_the_ca_of_the_gateway_does_not() -> Result<()> {
+    let pair = issued(Pair::new("users")?)?;
+    strata(&pair.mobile, "pki ca --name Staff --out staff")?;
+    let own = format!("pki issue --ca staff --out own --id {ALICE}");
+    strata(&pair.mobile, &own)?;
+    let read = |file: &str| std::fs::read_to_string(pair.mobile.directory().join(file));
+    pair.gateway.file("staff-ca.pem", &read("staff/ca.pem")?)?;
+    let table = STAFF.replace("pool =", "ca = \"staff-ca.pem\"\npool =");
+    let sales = format!(
+        "{table}[peer.sales]\nid = \"*@sales.example.net\"\nlocal = [\"10.8.0.0/16\"]\n\
+         pool = \"guests\"\n"
+    );
+    let gateway = start_gateway(&pair, &sales)?;
+    let mut alice = start_user(&pair, &pair.mobile, ALICE)?;
+    ensure_has(&refused(&alice)?, "our CA is not trusted there")?;
+    let told = |status: &Value| {
+        let reasons = status.to_string();
+        reasons.contains("issued by `CN=Root`, but must chain to `CN=Staff`")
+    };
+    gateway.wait_until("status", DEADLINE, told)?;
+    // It is the CA of the other table, as ever.
+    let mut eve = connect(&pair, &pair.between, EVE)?;
+    ensure!(address(&gateway, EVE)? == "10.10.0.1");
+    eve.stop()?;
+    alice.stop()?;
+    for (from, to) in [("key", "end.key"), ("pem", "chain.pem")] {
+        pair.mobile
+            .secret(to, &read(&format!("own/{ALICE}.{from}"))?)?;
+    }
+    alice.start_again()?;
+    alice.strata_text("up office --wait")?;
+    ensure!(address(&gateway, ALICE)? == "10.9.0.1");
+    transfer(&pair.gateway, &pair.mobile, "10.9.0.1", 100_000)
 }
 
 /// The gateway knows its users by their proofs alone: it keeps their leases.

@@ -111,7 +111,8 @@ impl Initiator {
         let mut payloads = own.certificates;
         if !self.is_resumed() {
             let signing = Signing::of(std::slice::from_ref(peer));
-            payloads.extend(signature::requests(config, signing));
+            let trust = peer.certificate.trust(&config.trust);
+            payloads.extend(signature::requests(trust.authorities(), signing));
         }
         payloads.push(Payload::IdResponder(peer.identity.clone().into()));
         payloads.push(Payload::Authentication(own.authentication));
@@ -193,7 +194,9 @@ impl Initiator {
                 let (config, today) = (turn.ctx.config, turn.ctx.today);
                 let known = expected.known_key();
                 let verified = signature::verify(&claim, proof, response, known, config, today);
-                Ok(verified?)
+                let verified = verified?;
+                signature::check_terms(peer, response, config, today)?;
+                Ok(verified)
             }
         }
     }

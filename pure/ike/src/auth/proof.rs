@@ -63,11 +63,12 @@ impl<'p> Proof<'p> {
 /// Returns the fingerprint of the credentials by which a peer and we prove our identities now. What
 /// a session has proved does not count once one of them was replaced.
 pub(crate) fn fingerprint(peer: &Peer, keys: &Keys, config: &PeerTable) -> Fingerprint {
+    let authorities = peer.certificate.digest(config.authorities);
     let own = Identification::from(config.identity.clone()).octets();
     let credential = match Proof::of(peer) {
         Proof::Psk(psk) => psk.expose(),
         Proof::RawKey(key) => key.der(),
-        Proof::Signature | Proof::Resumed => &config.authorities,
+        Proof::Signature | Proof::Resumed => &authorities,
     };
     let ppk = peer.ppk.as_ref();
     let ppk = ppk.map_or(&[][..], |ppk| ppk.secret.expose());

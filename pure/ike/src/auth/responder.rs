@@ -6,6 +6,7 @@
 use super::handshake::Handshake;
 use super::{PeerProved, Proof, Proved, Step, proof};
 use crate::bad_proof::BadProof;
+use crate::certificate_terms;
 use crate::config::{Config, Peer};
 use crate::exchange::auth::{Presented, initiator_identity, responder_identity};
 use crate::extension::ppk::{self, BadPpk, Choice};
@@ -167,7 +168,7 @@ impl Responder {
         let Presented { id, proof } =
             Presented::of_initiator(request).ok_or(Refusal::AuthenticationMethod)?;
         let identity = &id.identity;
-        let found = find_peer(config, identity, from);
+        let found = find_peer(config, identity, from, &signature::chain(request));
         let choice = self.mix_ppk(found.as_ref().ok().copied(), request);
         let mut proof = proof.clone();
         if let Ok(Choice::WithoutBy(data)) = &choice {
@@ -206,6 +207,8 @@ impl Responder {
                 false => named.and_then(|peer| Ok((peer, verified?)))?,
             };
             choice.map_err(bad_ppk)?;
+            let meets = signature::check_terms(peer, request, config, today);
+            meets.map_err(|why| bad_proof(identity, why))?;
             return Ok((peer, proved));
         }
         let nobodys = Secret::new(vec![0; 32]);
@@ -308,7 +311,7 @@ pub(crate) fn judge<'c>(
     if *claimed != entry.identity {
         return Err(refuse(NotResumed::OtherIdentity));
     }
-    let peer = find_peer(config, claimed, from)?;
+    let peer = find_peer(config, claimed, from, &entry.chain)?;
     is_meant(request, config)?;
     let keys = &entry.keys;
     if !peer.resumption.allows(keys.way) || peer.unique == Unique::Never {
@@ -322,7 +325,8 @@ pub(crate) fn judge<'c>(
     if proof::fingerprint(peer, keys, config) != entry.credential {
         return Err(refuse(NotResumed::OtherCredential));
     }
-    match config.trust.revoked_since(&entry.chain, entry.usage.since) {
+    let trust = peer.certificate.trust(&config.trust);
+    match trust.revoked_since(&entry.chain, entry.usage.since) {
         Some(revoked) => Err(bad_proof(claimed, revoked.into())),
         None => Ok(peer),
     }
@@ -340,15 +344,21 @@ fn is_meant(request: &Message, config: &Config) -> Result<(), Refusal> {
 }
 
 /// Returns the peer with an identity, preferably the one configured for this address, otherwise one
-/// without an address. If there is none, one that stands for the identity among many.
+/// without an address. If there is none, one that stands for the identity among many: of several,
+/// the one that the certificates claim.
 fn find_peer<'c>(
     config: &'c PeerTable,
     identity: &Identity,
     from: IpAddr,
+    chain: &[Vec<u8>],
 ) -> Result<&'c Peer, Refusal> {
     let named = || config.named(identity);
     if named().next().is_none() {
-        let table = config.table_for(identity);
+        let tables = config.tables_for(identity);
+        let terms: Vec<_> = tables.iter().map(|table| &table.certificate).collect();
+        let place = certificate_terms::select(&terms, chain);
+        let place = place.map_err(|why| bad_proof(identity, why))?;
+        let table = tables.get(place).copied();
         return table.ok_or_else(|| Refusal::UnknownIdentity(identity.clone()));
     }
     named()

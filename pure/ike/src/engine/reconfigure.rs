@@ -30,8 +30,11 @@ impl Engine {
             ..config
         });
         new.version = self.config.version + 1;
-        let table = |identity: &Identity| new.claimed(identity).filter(|peer| peer.users.is_some());
-        let (users, left) = self.config.users.under(table);
+        let tables = |identity: &Identity| match new.named(identity).next() {
+            Some(_) => Vec::new(),
+            None => new.tables_for(identity),
+        };
+        let (users, left) = self.config.users.under(tables);
         new.users = users;
         let old = std::mem::replace(&mut self.config, new);
         let same_self = old.identity == self.config.identity;
@@ -56,7 +59,8 @@ impl Engine {
         self.tickets.retain(|peer, held| {
             let peer = config.peer(peer).filter(|_| !changed.contains(&peer));
             let uses = peer.is_some_and(|peer| peer.resumption.allows(held.keys.way));
-            let revoked = config.trust.revoked_since(&held.chain, held.believed);
+            let trust = peer.map(|peer| peer.certificate.trust(&config.trust));
+            let revoked = trust.and_then(|trust| trust.revoked_since(&held.chain, held.believed));
             uses && revoked.is_none()
         });
         self.tickets.adopt(&config.resumption, now);
@@ -127,10 +131,9 @@ impl Engine {
 
     fn revoked(&self, sa: &Sa) -> Option<DownReason> {
         let up = sa.established()?;
-        let revoked = self
-            .config
-            .trust
-            .revoked_since(&up.terms.chain, up.terms.believed)?;
+        let peer = self.config.peer(sa.core.peer?)?;
+        let trust = peer.certificate.trust(&self.config.trust);
+        let revoked = trust.revoked_since(&up.terms.chain, up.terms.believed)?;
         Some(BadProof::from(revoked).into())
     }
 }

@@ -7,12 +7,12 @@
 use super::Engine;
 use crate::config::Peer;
 use crate::event::Event;
-use crate::peer_table::{table_in, tables};
+use crate::peer_table::{tables, tables_in};
 use crate::refusal::Refusal;
 use crate::sa::Sa;
 use crate::sa::turn::{Applicant, Verdict};
 use crate::task::liveness;
-use crate::users::Full;
+use crate::users::{Full, kept};
 use model::{Identity, IkeSaId, Instant, PeerId, Unique};
 
 /// Getters.
@@ -36,7 +36,13 @@ impl Engine {
     pub fn users_under(&self, peers: &[Peer]) -> Vec<(PeerId, PeerId)> {
         let tables = tables(peers);
         let users = self.users();
-        let users = users.filter_map(|user| Some((user.id, table_in(&tables, &user.identity)?.id)));
+        let users = users.filter_map(|user| {
+            let current = self.config.users.table(user.id)?;
+            Some((
+                user.id,
+                kept(&tables_in(&tables, &user.identity), current)?.id,
+            ))
+        });
         users.collect()
     }
 

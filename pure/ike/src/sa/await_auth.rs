@@ -15,7 +15,7 @@ use super::first_message::{HalfOpenTerms, Rejected};
 use super::protected;
 use super::turn::{Context, Turn, Verdict};
 use crate::allowed_suites::group_id;
-use crate::attempt::{Offer, of_initiator};
+use crate::attempt::Offer;
 use crate::auth::handshake::Handshake;
 use crate::auth::responder::{Responder, Round};
 use crate::auth::{Proved, Step};
@@ -30,7 +30,8 @@ use crate::extension::fragment::{self, Outgoing};
 use crate::extension::nat;
 use crate::extension::{childless, intermediate, padding, ppk, redirect};
 use crate::keys::{Inputs, UnprovedKeys};
-use crate::proposal::choose_ike;
+use crate::peer_table::PeerTable;
+use crate::proposal::{IkeChoice, choose_ike};
 use crate::refusal::{NotResumed, Refusal};
 use crate::signature;
 use crate::window::Responses;
@@ -39,10 +40,12 @@ use model::{Deadline, Group, Instant, Kem};
 use resumption::{Operation, OperationId, Ticket};
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload};
+use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload, Proposal};
 
 pub(crate) struct AwaitAuth {
     pub(crate) proof: Responder,
+    /// What the initiator offers in its first message.
+    offer: Offer,
     group: Group,
     pub(crate) private: bool,
     /// True if the initiator supports redirection.
@@ -84,11 +87,7 @@ impl AwaitAuth {
             let data = redirect::data(to, init.nonce);
             return Err(Rejected::Answered(NotifyType::REDIRECT, data));
         }
-        let mut allowed = turn.ctx.config.menu.clone();
-        if !intermediate::is_supported(request) {
-            allowed.kems.retain(Option::is_none);
-        }
-        let Some(choice) = choose_ike(init.proposals, &allowed) else {
+        let Some(choice) = choose(request, init.proposals, turn.ctx.config) else {
             let why = Refusal::no_ike_proposal(turn.ctx.config.menu.clone());
             refuse_first(request, why.clone(), turn);
             turn.ctx.refused_unknown_peer(turn.core.path.remote, why);
@@ -102,16 +101,19 @@ impl AwaitAuth {
             return Err(Rejected::Answered(NotifyType::INVALID_KE_PAYLOAD, wanted));
         }
         let nonce: [u8; NONCE_LEN] = turn.ctx.rng.array();
-        let mut payloads = nat::payloads(
+        let answer = vec![choice.answer];
+        // Our public value is as long as the peer's, and is not computed for an initiator that does
+        // not get it.
+        let mut payloads = init::payloads(answer, choice.group, &init.key.public, &nonce);
+        payloads.extend(nat::payloads(
             turn.core.spi_i,
             turn.core.spi_r,
             turn.core.path,
             turn.ctx.config,
             turn.ctx.rng,
-        )
-        .to_vec();
+        ));
         payloads.extend(signature::requests(
-            turn.ctx.config,
+            turn.ctx.config.trust_of_all.authorities(),
             turn.ctx.config.signing,
         ));
         payloads.extend(signature::announcement(turn.ctx.config));
@@ -125,21 +127,15 @@ impl AwaitAuth {
         let private = is_ours(request);
         payloads.extend(private.then(vendor_id));
         let header = turn.core.header(ExchangeType::IKE_SA_INIT, 0, true);
-        let response = |public: &[u8]| {
-            let answer = vec![choice.answer.clone()];
-            let first = init::payloads(answer, choice.group, public, &nonce);
-            let payloads = [first, payloads.clone()].concat();
-            Message { header, payloads }.encode()
-        };
-        // Our public value is as long as the peer's, and is not computed for an initiator that does
-        // not get it.
-        if !terms.paid && !padding::is_enough(octets, &response(&init.key.public)) {
+        let mut response = Message { header, payloads };
+        if !terms.paid && !padding::is_enough(octets, &response.encode()) {
             return Err(Rejected::Unpaid);
         }
         let key = init::key_pair_for(&init.key.public, choice.group, turn.ctx.rng);
         let key = key.map_err(|_| Rejected::BadValue)?;
         turn.ctx.out.counters.key_pairs += 1;
-        let response = response(key.public());
+        init::set_public(&mut response, key.public());
+        let response = response.encode();
         let shared = key.agree(&init.key.public);
         let shared = shared.map_err(|_| Rejected::BadValue)?;
         turn.ctx.transmit(turn.core.path, &response);
@@ -163,6 +159,7 @@ impl AwaitAuth {
         let handshake = Handshake::new(keys, false, response, octets.to_vec());
         Ok(State::AwaitAuth(Box::new(Self {
             proof: Responder::new(handshake, method, ppk),
+            offer: Offer::of_initiator(request),
             group: choice.group,
             private,
             willing: redirect::is_willing(request),
@@ -187,6 +184,7 @@ impl AwaitAuth {
         } = resumer;
         State::AwaitAuth(Box::new(Self {
             proof,
+            offer: Offer::default(),
             group,
             private,
             willing,
@@ -442,11 +440,9 @@ impl AwaitAuth {
         turn.core.peer = Some(proved.peer.id);
         admission::settle_path(arrived, turn);
         let usage = self.proof.usage();
-        let Handshake { keys, theirs, .. } = self.proof.handshake;
-        turn.ctx.attempt(
-            turn.core,
-            of_initiator(&theirs, Some(proved.message), self.private),
-        );
+        let Handshake { keys, .. } = self.proof.handshake;
+        self.offer.read_auth(proved.message, true, self.private);
+        turn.ctx.attempt(turn.core, self.offer);
         let initiator = ProvedInitiator {
             keys: keys.proved(&proved.evidence),
             proved,
@@ -476,7 +472,8 @@ impl AwaitAuth {
         let config = turn.ctx.config;
         let claimed = why.claimed();
         let claimed = claimed.and_then(|claimed| config.claimed(claimed));
-        let theirs = of_initiator(&self.proof.handshake.theirs, Some(first), self.private);
+        let mut theirs = std::mem::take(&mut self.offer);
+        theirs.read_auth(first, true, self.private);
         let attempts = &mut turn.ctx.out.attempts;
         attempts.refuse(
             turn.core,
@@ -498,10 +495,20 @@ impl AwaitAuth {
     }
 }
 
+/// Chooses algorithms for an initiator. Without IKE_INTERMEDIATE there is no additional key
+/// exchange.
+fn choose(request: &Message, offered: &[Proposal], config: &PeerTable) -> Option<IkeChoice> {
+    if intermediate::is_supported(request) {
+        return choose_ike(offered, &config.menu);
+    }
+    let mut allowed = config.menu.clone();
+    allowed.kems.retain(Option::is_none);
+    choose_ike(offered, &allowed)
+}
+
 /// Records the offer of an initiator whose first request is refused.
 fn refuse_first(request: &Message, why: Refusal, turn: &mut Turn<'_, '_>) {
-    let mut theirs = Offer::default();
-    theirs.read_init(request);
+    let theirs = Offer::of_initiator(request);
     let attempts = &mut turn.ctx.out.attempts;
     attempts.refuse(turn.core, None, turn.ctx.config, theirs, why, turn.ctx.now);
 }

@@ -12,6 +12,7 @@ policy=any
 unique_subject=no
 [any]
 commonName=supplied
+organizationalUnitName=optional
 [req]
 distinguished_name=dn
 [dn]

@@ -13,14 +13,14 @@ use wire::ike::NotifyType;
 
 const POOL: [&str; 1] = ["10.9.0.0/24"];
 
-const STAFF: &str = "*@staff.example.net";
+pub(super) const STAFF: &str = "*@staff.example.net";
 
-fn identity(text: &str) -> Identity {
+pub(super) fn identity(text: &str) -> Identity {
     text.parse().unwrap()
 }
 
 /// Returns the host of a user with a certificate.
-fn user(text: &str) -> Config {
+pub(super) fn user(text: &str) -> Config {
     let (name, _) = text.split_once('@').unwrap();
     let made = format!("../users/{name}");
     let mut config = by_certificate(borrower(), &["mobile-ca"]);
@@ -29,16 +29,16 @@ fn user(text: &str) -> Config {
     config
 }
 
-fn alice() -> Config {
+pub(super) fn alice() -> Config {
     user("alice@staff.example.net")
 }
 
-fn bob() -> Config {
+pub(super) fn bob() -> Config {
     user("bob@staff.example.net")
 }
 
 /// Returns a table for many users.
-fn table(pattern: &str) -> Peer {
+pub(super) fn table(pattern: &str) -> Peer {
     let mut table = lender(&POOL).peers.remove(0);
     table.id = peer_id(pattern);
     table.identity = identity(pattern);
@@ -52,14 +52,14 @@ fn table(pattern: &str) -> Peer {
 }
 
 /// Returns the gateway with these tables.
-fn gateway_with(tables: impl IntoIterator<Item = Peer>) -> Config {
+pub(super) fn gateway_with(tables: impl IntoIterator<Item = Peer>) -> Config {
     let mut config = by_certificate(lender(&POOL), &["gateway"]);
     config.peers = tables.into_iter().collect();
     config.trust = TrustStore::new(vec![certificate("../users/ca")]);
     config
 }
 
-fn staff() -> Config {
+pub(super) fn staff() -> Config {
     gateway_with([table(STAFF)])
 }
 
@@ -70,7 +70,7 @@ fn unique(unique: Unique) -> Config {
     gateway_with([table])
 }
 
-fn connected(left: Config, right: Config) -> Pair {
+pub(super) fn connected(left: Config, right: Config) -> Pair {
     let mut pair = pair(left, right, TODAY, 1);
     pair.connect();
     pair
@@ -78,7 +78,7 @@ fn connected(left: Config, right: Config) -> Pair {
 
 /// Connects another user from the left host, or the same one on another machine. The gateway keeps
 /// the SAs of the first one.
-fn connect_other(pair: &mut Pair, config: Config, seed: u8) {
+pub(super) fn connect_other(pair: &mut Pair, config: Config, seed: u8) {
     let mut host = Host::seeded(config, seed, 1);
     host.engine.set_wall_clock(TODAY);
     pair.restart(Side::Left, host);
@@ -86,7 +86,7 @@ fn connect_other(pair: &mut Pair, config: Config, seed: u8) {
 }
 
 /// Returns the names and identifiers of the users that came, in order.
-fn entered(pair: &Pair) -> Vec<(String, PeerId)> {
+pub(super) fn entered(pair: &Pair) -> Vec<(String, PeerId)> {
     let events = pair.right.events.iter();
     let entered = events.filter_map(|event| match event {
         Event::UserEntered { name, peer, .. } => Some((name.clone(), *peer)),
@@ -95,12 +95,12 @@ fn entered(pair: &Pair) -> Vec<(String, PeerId)> {
     entered.collect()
 }
 
-fn names(pair: &Pair) -> Vec<String> {
+pub(super) fn names(pair: &Pair) -> Vec<String> {
     entered(pair).into_iter().map(|(name, _)| name).collect()
 }
 
 /// Returns the identities of the users that are here.
-fn here(pair: &Pair) -> Vec<String> {
+pub(super) fn here(pair: &Pair) -> Vec<String> {
     let users = pair.right.engine.users();
     users.map(|user| user.identity.to_string()).collect()
 }
@@ -111,7 +111,7 @@ fn left(pair: &Pair) -> usize {
 }
 
 /// Returns the peers with an IKE SA that is up at the gateway, with their inner addresses.
-fn up(pair: &Pair) -> Vec<(String, String)> {
+pub(super) fn up(pair: &Pair) -> Vec<(String, String)> {
     let sas = pair.right.engine.sas().filter(|sa| sa.since.is_some());
     let up = sas.filter_map(|sa| {
         let peer = pair.right.engine.peer(sa.peer?)?;

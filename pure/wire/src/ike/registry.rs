@@ -277,6 +277,7 @@ registry! {
         INVALID = 7,
         REVOKED = 8,
         REVOCATION_UNKNOWN = 9,
+        WRONG_UNIT = 10,
     }
 }
 
