@@ -7,6 +7,7 @@
 //! does not misread the file of a newer one. Only the file's owner may read it.
 
 mod addresses;
+mod database;
 mod error;
 mod record;
 mod sessions;
@@ -16,13 +17,13 @@ pub use addresses::Addresses;
 pub use error::{Content, Error};
 pub use sessions::{Listed, Opened, Reader, Sessions};
 
+use database::DatabaseFile;
 use error::Doing;
 use model::{Lease, LeaseChange};
 use record::{Key, Value};
-use redb::{Builder, Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{ReadableDatabase, ReadableTable, TableDefinition};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// Version of the format that this release writes. Any other number is another format.
@@ -36,39 +37,21 @@ const LEASES: TableDefinition<'_, Key<'_>, Value> = TableDefinition::new("leases
 
 /// An open store. No other process can open the file at the same time.
 pub struct Store {
-    file: PathBuf,
-    database: Database,
+    path: PathBuf,
+    file: DatabaseFile,
 }
 
 impl Store {
     /// Opens the file and reads every lease in it. Creates the file and its folder if they are
     /// missing.
-    pub fn open(file: &Path) -> Result<(Self, Vec<Lease>), Error> {
-        let failed = Doing::new("opening", file, Content::Leases);
-        if let Some(folder) = file.parent().filter(|folder| !folder.is_dir()) {
+    pub fn open(path: &Path) -> Result<(Self, Vec<Lease>), Error> {
+        let failed = Doing::new("opening", path, Content::Leases);
+        if let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) {
             make_folder(folder).map_err(|source| failed.io(source))?;
         }
-        let opened = open_private(file).map_err(|source| failed.io(source))?;
-        check_private(&opened, file)?;
-        // For a damaged file, redb may also fail an assertion.
-        let read = AssertUnwindSafe(|| Self::read(file, opened));
-        match catch_unwind(read) {
-            Ok(read) => read,
-            Err(_) => Err(failed.damaged("its content is inconsistent".to_owned())),
-        }
-    }
-
-    /// Opens the database and checks it as a whole, so a damaged file is detected at start and not
-    /// when a peer needs an address.
-    fn read(file: &Path, opened: File) -> Result<(Self, Vec<Lease>), Error> {
-        let failed = Doing::new("opening", file, Content::Leases);
-        let database = Builder::new().set_cache_size(CACHE).create_file(opened);
-        let mut database = database.map_err(|source| failed.database(source))?;
-        let whole = database.check_integrity();
-        whole.map_err(|source| failed.database(source))?;
         let store = Self {
-            file: file.to_owned(),
-            database,
+            path: path.to_owned(),
+            file: DatabaseFile::open(path, Content::Leases, CACHE)?,
         };
         store.establish_version()?;
         let leases = store.leases()?;
@@ -76,24 +59,23 @@ impl Store {
     }
 
     fn leases(&self) -> Result<Vec<Lease>, Error> {
-        let failed = Doing::new("reading", &self.file, Content::Leases);
-        let read = || -> Result<Vec<_>, redb::Error> {
-            let table = self.database.begin_read()?.open_table(LEASES)?;
+        let leases = self.file.with("reading", |database| {
+            let table = database.begin_read()?.open_table(LEASES)?;
             let entries = table.iter()?.map(|entry| {
                 let (key, value) = entry?;
                 Ok(record::read(key.value(), value.value()))
             });
-            entries.collect()
-        };
-        let leases = read().map_err(|source| failed.storage(source))?;
+            entries.collect::<Result<Vec<_>, redb::Error>>()
+        })?;
         let leases: Option<Vec<Lease>> = leases.into_iter().collect();
+        let failed = Doing::new("reading", &self.path, Content::Leases);
         leases.ok_or_else(|| failed.damaged("a lease cannot be decoded".to_owned()))
     }
 
     /// Writes all of the changes, or none in case of an error. They are on disk when this returns.
     pub fn keep(&self, changes: &[LeaseChange]) -> Result<(), Error> {
-        let write = || -> Result<(), redb::Error> {
-            let transaction = self.database.begin_write()?;
+        self.file.with("writing", |database| {
+            let transaction = database.begin_write()?;
             let mut table = transaction.open_table(LEASES)?;
             for change in changes {
                 match change {
@@ -108,14 +90,13 @@ impl Store {
             }
             drop(table);
             Ok(transaction.commit()?)
-        };
-        write().map_err(|source| Doing::new("writing", &self.file, Content::Leases).storage(source))
+        })
     }
 
     /// Writes our version into a new file, and checks the version of any other.
     fn establish_version(&self) -> Result<(), Error> {
-        let establish = || -> Result<u64, redb::Error> {
-            let transaction = self.database.begin_write()?;
+        let found = self.file.with("opening", |database| {
+            let transaction = database.begin_write()?;
             let mut format = transaction.open_table(FORMAT)?;
             let found = format.get("version")?.map(|version| version.value());
             if found.is_none() {
@@ -125,11 +106,10 @@ impl Store {
             drop(format);
             transaction.commit()?;
             Ok(found.unwrap_or(VERSION))
-        };
-        let failed = Doing::new("opening", &self.file, Content::Leases);
-        match establish().map_err(|source| failed.storage(source))? {
+        })?;
+        match found {
             VERSION => Ok(()),
-            found => Err(failed.of_version(found)),
+            found => Err(Doing::new("opening", &self.path, Content::Leases).of_version(found)),
         }
     }
 }

@@ -7,23 +7,20 @@
 //! Of tickets by value, the file has those that are void. Their keys are in a third file
 //! (`ticket_keys.rs`).
 
+use crate::database::DatabaseFile;
 use crate::error::{Content, Doing, Error};
 use crate::record::{self, OwnedKey};
 use crate::{open_private, ticket_keys};
 use crypto::{Rng, Secret, UnixTime};
 use model::Identity;
-use redb::{
-    Builder, Database, ReadableDatabase, ReadableTable, Table, TableDefinition, WriteTransaction,
-};
+use redb::{ReadableDatabase, ReadableTable, Table, TableDefinition, WriteTransaction};
 use resumption::{
     Entry, Handle, Kept, Operation, Outcome, ReferenceKey, Sealer, StoreKey, Strategy, Ticket,
     TicketKeys, Usage,
 };
 use std::fs;
 use std::io::{Read, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Version of the format that this release writes.
 const VERSION: u64 = 1;
@@ -43,11 +40,13 @@ const VOID_ENDS: TableDefinition<'_, (u64, [u8; 16]), ()> = TableDefinition::new
 const REVOKED: TableDefinition<'_, record::Key<'static>, u64> = TableDefinition::new("revoked");
 /// No type of an identity is 0.
 const EVERYBODY: record::Key<'static> = ("", 0, &[]);
+/// The latest end of the tickets whose marks are forgotten.
+const FORGOTTEN: record::Key<'static> = ("", 0, b"forgotten");
 
 /// An open file of sessions. No other process can open it at the same time.
 pub struct Sessions {
-    file: PathBuf,
-    database: Arc<Database>,
+    path: PathBuf,
+    file: DatabaseFile,
     key: StoreKey,
     sealer: Sealer,
     /// Most entries. Without room, the entry goes that ends first.
@@ -56,8 +55,7 @@ pub struct Sessions {
 
 /// A reader of a file of sessions.
 pub struct Reader {
-    file: PathBuf,
-    database: Arc<Database>,
+    file: DatabaseFile,
     sealer: Sealer,
 }
 
@@ -90,36 +88,21 @@ type Ends<'t> = Table<'t, (u64, [u8; 16]), ()>;
 
 impl Sessions {
     /// Opens the file and its keys, or creates them. `seed` is fresh randomness.
-    pub fn open(file: &Path, most: u64, seed: [u8; 32]) -> Result<Opened, Error> {
-        let failed = Doing::new("opening", file, Content::Sessions);
+    pub fn open(path: &Path, most: u64, seed: [u8; 32]) -> Result<Opened, Error> {
         let mut rng = Rng::from_seed(seed);
-        let key = open_key(file, &mut rng)?;
-        let opened = open_private(file).map_err(|source| failed.io(source))?;
-        crate::check_private(&opened, file)?;
-        let read = AssertUnwindSafe(|| {
-            let database = Builder::new().set_cache_size(CACHE).create_file(opened);
-            let mut database = database.map_err(|source| failed.database(source))?;
-            let whole = database.check_integrity();
-            whole.map_err(|source| failed.database(source))?;
-            let store = Self {
-                file: file.to_owned(),
-                database: database.into(),
-                sealer: key.sealer(rng),
-                key: key.clone(),
-                most,
-            };
-            store.establish_version()?;
-            Ok(store)
-        });
-        // For a damaged file, redb may also fail an assertion.
-        let sessions = match catch_unwind(read) {
-            Ok(store) => store?,
-            Err(_) => return Err(failed.damaged("its content is inconsistent".to_owned())),
+        let key = open_key(path, &mut rng)?;
+        let sessions = Self {
+            path: path.to_owned(),
+            file: DatabaseFile::open(path, Content::Sessions, CACHE)?,
+            sealer: key.sealer(rng),
+            key: key.clone(),
+            most,
         };
+        sessions.establish_version()?;
         Ok(Opened {
             sessions,
             references: key.references(),
-            tickets: ticket_keys::read(file)?,
+            tickets: ticket_keys::read(path)?,
         })
     }
 
@@ -137,8 +120,7 @@ impl Sessions {
         });
         let reads: Option<Vec<_>> = reads.collect();
         let (most, sealer) = (self.most, &mut self.sealer);
-        let database = &self.database;
-        let perform = AssertUnwindSafe(|| -> Result<Vec<Outcome>, redb::Error> {
+        let outcomes = self.file.with("writing", |database| {
             if let Some(reads) = reads {
                 let transaction = database.begin_read()?;
                 let entries = transaction.open_table(ENTRIES)?;
@@ -154,12 +136,7 @@ impl Sessions {
             let outcomes = perform(&transaction, operations, most, sealer, now)?;
             transaction.commit()?;
             Ok(outcomes)
-        });
-        let failed = Doing::new("writing", &self.file, Content::Sessions);
-        let outcomes = match catch_unwind(perform) {
-            Ok(performed) => performed.map_err(|source| failed.storage(source))?,
-            Err(_) => return Err(failed.damaged("its content is inconsistent".to_owned())),
-        };
+        })?;
         let newest = operations
             .iter()
             .rev()
@@ -167,7 +144,7 @@ impl Sessions {
                 Operation::Keep(keys) => Some(keys),
                 _ => None,
             });
-        newest.map_or(Ok(()), |keys| ticket_keys::write(&self.file, keys))?;
+        newest.map_or(Ok(()), |keys| ticket_keys::write(&self.path, keys))?;
         Ok(outcomes)
     }
 
@@ -175,15 +152,14 @@ impl Sessions {
     pub fn reader(&self) -> Reader {
         Reader {
             file: self.file.clone(),
-            database: Arc::clone(&self.database),
             // A reader seals nothing.
             sealer: self.key.sealer(Rng::from_seed([0; 32])),
         }
     }
 
     fn establish_version(&self) -> Result<(), Error> {
-        let establish = || -> Result<Option<u64>, redb::Error> {
-            let transaction = self.database.begin_write()?;
+        let found = self.file.with("opening", |database| {
+            let transaction = database.begin_write()?;
             let is_new = transaction.list_tables()?.next().is_none();
             let mut format = transaction.open_table(FORMAT)?;
             let found = format.get("sessions")?.map(|version| version.value());
@@ -199,9 +175,9 @@ impl Sessions {
             drop(format);
             transaction.commit()?;
             Ok(found)
-        };
-        let failed = Doing::new("opening", &self.file, Content::Sessions);
-        match establish().map_err(|source| failed.storage(source))? {
+        })?;
+        let failed = Doing::new("opening", &self.path, Content::Sessions);
+        match found {
             Some(VERSION) => Ok(()),
             Some(found) => Err(failed.of_version(found)),
             None => Err(failed.damaged("it has something else".to_owned())),
@@ -212,8 +188,8 @@ impl Sessions {
 impl Reader {
     /// Returns all entries that the key opens.
     pub fn list(&self) -> Result<Vec<Listed>, Error> {
-        let read = || -> Result<Vec<_>, redb::Error> {
-            let table = self.database.begin_read()?.open_table(ENTRIES)?;
+        self.file.with("reading", |database| {
+            let table = database.begin_read()?.open_table(ENTRIES)?;
             let mut listed = Vec::new();
             for stored in table.iter()? {
                 let (handle, value) = stored?;
@@ -229,9 +205,7 @@ impl Reader {
                 }
             }
             Ok(listed)
-        };
-        let failed = Doing::new("reading", &self.file, Content::Sessions);
-        read().map_err(|source| failed.storage(source))
+        })
     }
 }
 
@@ -426,6 +400,7 @@ impl<'t> VoidTables<'t> {
             };
             self.ends.remove((end, ended))?;
             self.handles.remove(ended)?;
+            self.raise(FORGOTTEN, end)?;
         }
         let octets = handle.octets();
         let known = self.handles.get(octets)?.map(|end| end.value());
@@ -444,20 +419,39 @@ impl<'t> VoidTables<'t> {
     }
 
     fn revoke(&mut self, whom: Option<&Identity>, now: UnixTime) -> Result<(), redb::Error> {
-        let longest = Strategy::LONGEST.as_secs();
         match whom {
             Some(whom) => {
+                let mut forgotten = None;
                 self.revoked.retain(|key, revoked| {
-                    key == EVERYBODY || now.0.saturating_sub(revoked) <= longest
+                    let end = Strategy::latest_end(UnixTime(revoked));
+                    let stays = [EVERYBODY, FORGOTTEN].contains(&key) || now <= end;
+                    if !stays {
+                        forgotten = forgotten.max(Some(end.0));
+                    }
+                    stays
                 })?;
-                self.revoked.insert(OwnedKey::new("", whom).lent(), now.0)?;
+                forgotten.map_or(Ok(()), |end| self.raise(FORGOTTEN, end))?;
+                self.raise(OwnedKey::new("", whom).lent(), now.0)
             }
             None => {
                 self.handles.retain(|_, _| false)?;
                 self.ends.retain(|_, ()| false)?;
-                self.revoked.retain(|_, _| false)?;
-                self.revoked.insert(EVERYBODY, now.0)?;
+                let mut latest = now.0;
+                self.revoked.retain(|key, revoked| {
+                    let is_mark = key == FORGOTTEN;
+                    latest = if is_mark { latest } else { latest.max(revoked) };
+                    is_mark
+                })?;
+                self.raise(EVERYBODY, latest)
             }
+        }
+    }
+
+    /// Sets a time, unless a later one is there.
+    fn raise(&mut self, key: record::Key<'_>, time: u64) -> Result<(), redb::Error> {
+        let known = self.revoked.get(key)?.map(|known| known.value());
+        if known.is_none_or(|known| known < time) {
+            self.revoked.insert(key, time)?;
         }
         Ok(())
     }
@@ -478,7 +472,9 @@ fn is_void(
             return Ok(true);
         }
     }
-    Ok(entry.ends <= now || void.get(kept.handle.octets())?.is_some())
+    let forgotten = revoked.get(FORGOTTEN)?.map(|end| UnixTime(end.value()));
+    let has_ended = entry.ends <= forgotten.map_or(now, |end| end.max(now));
+    Ok(has_ended || void.get(kept.handle.octets())?.is_some())
 }
 
 /// Reads the key beside a file of sessions, or creates both file and key.

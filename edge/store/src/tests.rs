@@ -2,6 +2,7 @@
 
 use super::*;
 use model::{Identity, InnerAddresses};
+use redb::Database;
 use std::fs;
 
 struct Folder(PathBuf);

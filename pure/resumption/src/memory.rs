@@ -126,7 +126,7 @@ impl Store for Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Keys, OperationId, Proof, Usage, Way};
+    use crate::{Keys, OperationId, Proof, Strategy, Usage, Way};
     use crypto::{Prf, Secret};
     use model::{Group, Identity, Suite};
     use std::time::Duration;
@@ -324,6 +324,31 @@ mod tests {
         assert!(takes(&mut store, &by_value(1, "a.example", 2000), NOW));
         let later = UnixTime(2000);
         assert!(takes(&mut store, &by_value(2, "a.example", 2500), later));
+    }
+
+    /// A clock that is ahead has marks go too early.
+    #[test]
+    fn a_clock_that_was_ahead_makes_no_used_ticket_good_again() {
+        let mut store = Memory::new(10);
+        let (used, ahead) = (by_value(1, "a.example", 2000), UnixTime(9000));
+        assert!(takes(&mut store, &used, NOW));
+        store.submit(Operation::Void(handle(2), UnixTime(9500)), ahead);
+        assert!(!takes(&mut store, &used, NOW));
+        assert!(!takes(&mut store, &by_value(3, "a.example", 1999), NOW));
+        assert!(takes(&mut store, &by_value(4, "a.example", 2001), NOW));
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_makes_no_revoked_ticket_good_again() {
+        let mut store = Memory::new(10);
+        let revoke = |whom: &str| Operation::Revoke(Some(whom.parse().unwrap()));
+        store.submit(revoke("a.example"), NOW);
+        let later = Strategy::latest_end(NOW);
+        store.submit(revoke("b.example"), UnixTime(later.0 + 1));
+        let ends = later.0;
+        assert!(!takes(&mut store, &by_value(1, "a.example", ends), NOW));
+        // No ticket of that time ends later, and another identity has not been revoked.
+        assert!(takes(&mut store, &by_value(2, "c.example", ends + 1), NOW));
     }
 
     fn takes_only(store: &mut Memory, ticket: &Ticket) -> bool {

@@ -75,6 +75,12 @@ impl Strategy {
     /// Longest lifetime of any entry.
     pub const LONGEST: Duration = Duration::from_secs(30 * 86_400);
 
+    /// Returns the latest end of any session whose last full authentication was not later than
+    /// this.
+    pub const fn latest_end(since: UnixTime) -> UnixTime {
+        UnixTime(since.0.saturating_add(Self::LONGEST.as_secs()))
+    }
+
     /// Returns `Ok` if a session with this usage may be resumed.
     pub fn admits(&self, usage: &Usage, now: UnixTime) -> Result<(), Spent> {
         let age = now.0.checked_sub(usage.since.0);

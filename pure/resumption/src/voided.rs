@@ -10,12 +10,17 @@ use std::collections::{BTreeMap, BTreeSet};
 ///
 /// Each handle takes room. Without room, all sessions are revoked, and no handle is needed any
 /// more: a session whose last full authentication is not later than that is void.
+///
+/// The clock may go back. Of two revocations, the later time counts, and a ticket whose mark was
+/// forgotten while the clock was ahead is not good again.
 pub(crate) struct Voided {
     handles: BTreeMap<Handle, UnixTime>,
     ends: BTreeSet<(UnixTime, Handle)>,
     most: usize,
     everybody: Option<UnixTime>,
     identities: BTreeMap<Identity, UnixTime>,
+    /// Latest end of the tickets whose marks are forgotten.
+    forgotten: UnixTime,
 }
 
 impl Voided {
@@ -26,6 +31,7 @@ impl Voided {
             most,
             everybody: None,
             identities: BTreeMap::new(),
+            forgotten: UnixTime(0),
         }
     }
 
@@ -35,16 +41,17 @@ impl Voided {
         let own = self.identities.get(&entry.identity);
         let mut revoked = self.everybody.into_iter().chain(own.copied());
         let since = entry.usage.since;
-        entry.ends <= now
+        entry.ends <= now.max(self.forgotten)
             || self.handles.contains_key(&kept.handle)
             || revoked.any(|revoked| since <= revoked)
     }
 
     /// Voids a ticket. Returns false if that took those of everybody.
     pub(crate) fn add(&mut self, handle: Handle, ends: UnixTime, now: UnixTime) -> bool {
-        while let Some((_, ended)) = self.ends.first().copied().filter(|(end, _)| *end <= now) {
+        while let Some((end, ended)) = self.ends.first().copied().filter(|(end, _)| *end <= now) {
             self.ends.pop_first();
             self.handles.remove(&ended);
+            self.forgotten = self.forgotten.max(end);
         }
         let known = self.handles.get(&handle).copied();
         if known.is_none() && self.handles.len() >= self.most {
@@ -62,15 +69,24 @@ impl Voided {
 
     pub(crate) fn revoke(&mut self, whom: Option<&Identity>, now: UnixTime) {
         let Some(whom) = whom else {
+            let earlier = self.identities.values().copied().chain(self.everybody);
             *self = Self {
-                everybody: Some(now),
+                everybody: earlier.chain([now]).max(),
+                forgotten: self.forgotten,
                 ..Self::new(self.most)
             };
             return;
         };
-        let longest = Strategy::LONGEST.as_secs();
-        self.identities
-            .retain(|_, revoked| now.0.saturating_sub(revoked.0) <= longest);
-        self.identities.insert(whom.clone(), now);
+        let forgotten = &mut self.forgotten;
+        self.identities.retain(|_, revoked| {
+            let end = Strategy::latest_end(*revoked);
+            let stays = now <= end;
+            if !stays {
+                *forgotten = end.max(*forgotten);
+            }
+            stays
+        });
+        let revoked = self.identities.entry(whom.clone()).or_insert(now);
+        *revoked = now.max(*revoked);
     }
 }

@@ -22,6 +22,9 @@ const NAMES: u32 = 60;
 /// Most operations in a transaction.
 const TOGETHER: u32 = 40;
 
+/// Bit of the number of a ticket by value.
+const VALUED: u64 = 1 << 63;
+
 /// The environment variable with the file of the process that is killed.
 const FILE: &str = "STRATA_STORE_FILE";
 
@@ -33,6 +36,8 @@ struct Plain {
     void: Vec<(Handle, UnixTime)>,
     /// Revocations, each of an identity or of everybody, with their times.
     revoked: Vec<(Option<Identity>, UnixTime)>,
+    /// Latest end of the tickets that are not in the list of those that are void any more.
+    forgotten: UnixTime,
 }
 
 impl Plain {
@@ -103,11 +108,15 @@ impl Plain {
             |whom: &Option<Identity>| whom.as_ref().is_none_or(|id| *id == entry.identity);
         let mut revoked = self.revoked.iter();
         let is_revoked = revoked.any(|(whom, at)| concerns(whom) && entry.usage.since <= *at);
-        now < entry.ends && !is_revoked && !self.void.iter().any(|(void, _)| void == handle)
+        let has_ended = entry.ends <= now.max(self.forgotten);
+        !has_ended && !is_revoked && !self.void.iter().any(|(void, _)| void == handle)
     }
 
     fn make_void(&mut self, handle: Handle, ends: UnixTime, now: UnixTime) -> bool {
-        self.void.retain(|(_, ends)| now < *ends);
+        let ended = self.void.extract_if(.., |(_, ends)| *ends <= now);
+        self.forgotten = ended
+            .map(|(_, ends)| ends)
+            .fold(self.forgotten, UnixTime::max);
         if let Some((_, end)) = self.void.iter_mut().find(|(void, _)| *void == handle) {
             *end = ends.max(*end);
             return true;
@@ -120,9 +129,15 @@ impl Plain {
         has_room
     }
 
-    fn revoke(&mut self, whom: Option<Identity>, now: UnixTime) {
+    /// Of everybody, the sessions that anybody's revocation concerns are revoked.
+    fn revoke(&mut self, whom: Option<Identity>, mut now: UnixTime) {
         if whom.is_none() {
             self.void.clear();
+            now = self
+                .revoked
+                .iter()
+                .map(|(_, at)| *at)
+                .fold(now, UnixTime::max);
         }
         self.revoked.push((whom, now));
     }
@@ -172,7 +187,7 @@ fn by_value(rng: &mut Rng, now: UnixTime) -> Ticket {
     Ticket::Value(Box::new(Kept { handle, entry }))
 }
 
-/// The file is closed and opened now and then, and time goes on.
+/// The file is closed and opened now and then, and time goes on, or back for a while.
 #[test]
 fn a_million_operations_leave_each_store_with_what_a_plain_list_has() {
     let wanted = effort::count("store operations", 20_000, 1_000_000);
@@ -205,6 +220,9 @@ fn a_million_operations_leave_each_store_with_what_a_plain_list_has() {
         found += expected.iter().filter(|outcome| is_found(outcome)).count();
         done += count;
         now.0 += u64::from(rng.u32() % 4);
+        if rng.u32().is_multiple_of(50) {
+            now.0 = NOW.0.max(now.0 - 200);
+        }
         if rng.u32().is_multiple_of(100) {
             drop(file);
             file = open(rng.array());
@@ -227,8 +245,17 @@ fn numbered(number: u64) -> Handle {
     Handle::from(octets)
 }
 
-/// The process that is killed: it adds entries and takes each again, and says what it is about to
-/// do and what is done.
+/// Returns a ticket by value with this number, which is never in the store.
+fn valued(number: u64) -> Ticket {
+    let kept = Kept {
+        handle: numbered(number),
+        entry: entry("a.example", 1000),
+    };
+    Ticket::Value(Box::new(kept))
+}
+
+/// The process that is killed: it adds entries and takes each again, by reference or, of every
+/// third, a ticket by value instead, and says what it is about to do and what is done.
 #[test]
 #[ignore = "another test starts it"]
 fn a_process_that_is_killed() {
@@ -250,6 +277,10 @@ fn a_process_that_is_killed() {
             let take = Operation::Take(OperationId(number), numbered(taken).into());
             sessions.perform(&[take], NOW).unwrap();
             writeln!(out, "taken {taken}").unwrap();
+        } else {
+            let take = Operation::Take(OperationId(number), valued(number | VALUED));
+            sessions.perform(&[take], NOW).unwrap();
+            writeln!(out, "used {number}").unwrap();
         }
     }
 }
@@ -270,6 +301,7 @@ fn after_a_thousand_kills_what_was_taken_is_gone_and_what_was_added_is_there() {
     let folder = Folder::new("kills");
     let mut rng = Rng::from_seed([8; 32]);
     let (mut added, mut taken) = (BTreeSet::new(), BTreeSet::new());
+    let mut used = BTreeSet::new();
     for _ in 0..effort::count("store kills", 25, 1000) {
         let mut child = start(&folder.sessions());
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -287,6 +319,7 @@ fn after_a_thousand_kills_what_was_taken_is_gone_and_what_was_added_is_there() {
                 "added" => drop(added.insert(number)),
                 "takes" => drop(begun.insert(number)),
                 "taken" => drop(taken.insert(number)),
+                "used" => drop(used.insert(number)),
                 _ => continue,
             }
             heard += 1;
@@ -298,7 +331,12 @@ fn after_a_thousand_kills_what_was_taken_is_gone_and_what_was_added_is_there() {
         child.wait().unwrap();
         assert!(heard >= most, "it ended by itself");
         let opened = Sessions::open(&folder.sessions(), 1_000_000, [2; 32]);
-        let there: BTreeSet<_> = handles(&opened.unwrap().sessions).into_iter().collect();
+        let mut sessions = opened.unwrap().sessions;
+        let there: BTreeSet<_> = handles(&sessions).into_iter().collect();
+        let read = |number: &u64| Operation::Read(OperationId(*number), valued(number | VALUED));
+        let reads: Vec<_> = used.iter().map(read).collect();
+        let outcomes = sessions.perform(&reads, NOW).unwrap();
+        assert!(!outcomes.iter().any(is_found), "used twice");
         for number in &added {
             let is_there = there.contains(&numbered(*number));
             let is_open = begun.contains(number) && !taken.contains(number);
@@ -309,4 +347,5 @@ fn after_a_thousand_kills_what_was_taken_is_gone_and_what_was_added_is_there() {
         taken.extend(begun);
     }
     assert!(taken.len() > 25, "{} were taken", taken.len());
+    assert!(used.len() > 25, "{} were used", used.len());
 }

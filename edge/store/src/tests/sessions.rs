@@ -4,6 +4,7 @@ use super::Folder;
 use crate::{Error, Sessions};
 use crypto::{Prf, Rng, Secret, UnixTime};
 use model::{Group, Suite};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use resumption::{
     Entry, Handle, Kept, Keys, Operation, OperationId, Outcome, Proof, Ticket, TicketKeys, Usage,
     Way,
@@ -13,6 +14,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(super) const NOW: UnixTime = UnixTime(1_796_000_000);
+
+/// The table of the entries, as a program without their key sees it.
+const ENTRIES: TableDefinition<'_, [u8; 16], (u64, &[u8])> = TableDefinition::new("entries");
 
 impl Folder {
     pub(super) fn sessions(&self) -> PathBuf {
@@ -240,6 +244,79 @@ fn a_file_without_its_key_opens_nothing_and_stays() {
     let refused = folder.open_sessions(9).err().map(|error| error.to_string());
     assert!(refused.is_some_and(|why| why.contains("sessions.redb.key, which is missing")));
     assert!(fs::read(folder.sessions()).unwrap() == stored);
+}
+
+/// Whoever may write to the file, and lacks the key, can take sessions away and bring old ones back
+/// (docs/operate/reconnect.md), and nothing else.
+// Weakness: 189
+#[test]
+fn a_file_in_which_somebody_has_exchanged_or_changed_entries_has_fewer_of_them() {
+    let folder = Folder::new("poisoned");
+    let mut sessions = folder.open_sessions(9).unwrap();
+    let named = |number: u8| format!("{number}.example");
+    let added: Vec<_> = (1..=4).map(|n| add(n, &named(n), 100)).collect();
+    sessions.perform(&added, NOW).unwrap();
+    drop(sessions);
+    let database = Database::open(folder.sessions()).unwrap();
+    let transaction = database.begin_write().unwrap();
+    let mut entries = transaction.open_table(ENTRIES).unwrap();
+    let mut stored: Vec<Vec<u8>> = Vec::new();
+    for number in 1..=3 {
+        let entry = entries.get([number; 16]).unwrap().unwrap();
+        stored.push(entry.value().1.to_vec());
+    }
+    stored.swap(0, 1);
+    *stored[2].last_mut().unwrap() ^= 1;
+    for (number, stored) in (1..=3).zip(&stored) {
+        // It may also say that an entry ends later.
+        let value = (NOW.0 + 9999, stored.as_slice());
+        entries.insert([number; 16], value).unwrap();
+    }
+    drop(entries);
+    transaction.commit().unwrap();
+    drop(database);
+    let mut sessions = folder.open_sessions(9).unwrap();
+    let read = |number: u8| Operation::Read(OperationId(number.into()), handle(number).into());
+    let outcomes = sessions.perform(&[1, 2, 3, 4].map(read), NOW).unwrap();
+    let found = |number: u8, entry| Outcome::Read(OperationId(number.into()), entry);
+    let good = found(4, Some(Box::new(entry("4.example", 100))));
+    let expected = [found(1, None), found(2, None), found(3, None), good];
+    assert_eq!(outcomes, expected);
+    assert_eq!(handles(&sessions), [handle(4)]);
+}
+
+/// The paper (004, section V) computes 5 MB for 50,000 records of 100 octets.
+#[test]
+fn fifty_thousand_sessions_take_as_little_as_the_paper_says() {
+    const COUNT: u32 = 50_000;
+    let folder = Folder::new("many");
+    let mut sessions = folder.open_sessions(COUNT.into()).unwrap();
+    let entry = entry("000000.example", 100);
+    let kept = |number: u32| {
+        let mut octets = [0; 16];
+        octets[..4].copy_from_slice(&number.to_be_bytes());
+        Kept {
+            handle: Handle::from(octets),
+            entry: entry.clone(),
+        }
+    };
+    let all: Vec<_> = (0..COUNT)
+        .map(|number| Operation::Add(Box::new(kept(number))))
+        .collect();
+    sessions.perform(&all, NOW).unwrap();
+    assert_eq!(handles(&sessions).len(), COUNT as usize);
+    drop(sessions);
+    let database = Database::open(folder.sessions()).unwrap();
+    let transaction = database.begin_read().unwrap();
+    let table = transaction.open_table(ENTRIES).unwrap();
+    let rows = table.iter().unwrap();
+    let values = rows.map(|row| row.unwrap().1.value().1.len());
+    let identity = 4 + "000000.example".len() + 2;
+    let octets: usize = values.map(|length| length - identity).sum();
+    let file = fs::metadata(folder.sessions()).unwrap().len();
+    println!("{COUNT} sessions: {octets} octets without identities, {file} in the file");
+    assert!(octets <= 5_000_000, "{octets}");
+    assert!(file <= 40_000_000, "{file}");
 }
 
 #[test]
