@@ -74,6 +74,27 @@ pub(crate) struct Inputs<'a> {
     pub(crate) initiator: bool,
 }
 
+impl<'a> Inputs<'a> {
+    /// Returns those of a session that is resumed, with nonces and SPIs of initiator and responder.
+    pub(crate) const fn of_session(
+        old: &Keys,
+        nonces: [&'a [u8]; 2],
+        spis: [u64; 2],
+        initiator: bool,
+    ) -> Self {
+        let ([nonce_i, nonce_r], [spi_i, spi_r]) = (nonces, spis);
+        Self {
+            suite: old.suite,
+            prf: old.prf,
+            nonce_i,
+            nonce_r,
+            spi_i,
+            spi_r,
+            initiator,
+        }
+    }
+}
+
 /// Keys shared with a peer that is not yet authenticated.
 pub(crate) struct UnprovedKeys {
     pub(crate) cipher: Cipher,

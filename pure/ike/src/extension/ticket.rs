@@ -191,6 +191,17 @@ mod tests {
         }
     }
 
+    /// RFC 5723 section 4.1. A peer asks in a rekey, whose keys are not in use yet.
+    #[test]
+    fn a_request_in_a_rekey_is_put_off_and_nothing_else_is_answered() {
+        let asks = notify(NotifyType::TICKET_REQUEST, Vec::new());
+        let later = notify(NotifyType::TICKET_ACK, Vec::new());
+        assert_eq!(postponed(&saying(vec![asks])), Some(later.clone()));
+        assert_eq!(postponed(&saying(vec![refusal()])), None);
+        // The client goes on without a ticket until it asks again.
+        assert_eq!(received(&saying(vec![later])), None);
+    }
+
     #[test]
     fn a_ticket_that_is_empty_endless_or_too_long_is_none_or_cut() {
         let received_of =

@@ -200,17 +200,10 @@ impl AwaitEntry {
         let response = self.answer(opening, turn);
         let request = &self.request;
         let theirs = nonce(request).expect("it was there before the store was asked");
-        let (spi_i, spi_r, path) = (turn.core.spi_i, turn.core.spi_r, turn.core.path);
-        let inputs = Inputs {
-            suite: entry.keys.suite,
-            prf: entry.keys.prf,
-            nonce_i: theirs,
-            nonce_r: &ours,
-            spi_i,
-            spi_r,
-            initiator: false,
-        };
+        let spis = [turn.core.spi_i, turn.core.spi_r];
+        let inputs = Inputs::of_session(&entry.keys, [theirs, &ours], spis, false);
         let keys = UnprovedKeys::resumed(&entry.keys, &inputs);
+        let path = turn.core.path;
         turn.core.nat = nat::detect(request, path);
         Resumer {
             group: entry.group,

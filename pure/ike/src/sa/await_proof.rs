@@ -89,7 +89,7 @@ impl AwaitProof {
             until,
         } = presented;
         let theirs = nonce(clear).expect("it was there before the store was asked");
-        let (spi_i, spi_r, path) = (turn.core.spi_i, turn.core.spi_r, turn.core.path);
+        let path = turn.core.path;
         let request = open(clear, &octets, &entry, theirs)
             .ok_or_else(|| refusal(&entry, NotResumed::WrongProof))?;
         let known = judge(&entry, &request, path.remote.ip(), turn.ctx.config)?;
@@ -98,15 +98,8 @@ impl AwaitProof {
         let user = user.then(|| known.user(known.id, entry.identity.clone()));
         let peer = user.as_ref().unwrap_or(known);
         turn.core.nat = nat::detect(&request, path);
-        let inputs = Inputs {
-            suite: entry.keys.suite,
-            prf: entry.keys.prf,
-            nonce_i: theirs,
-            nonce_r: &ours,
-            spi_i,
-            spi_r,
-            initiator: false,
-        };
+        let spis = [turn.core.spi_i, turn.core.spi_r];
+        let inputs = Inputs::of_session(&entry.keys, [theirs, &ours], spis, false);
         let shared = exchange_keys(&entry, &request, peer, opening, turn)?;
         let mut keys =
             UnprovedKeys::resumed_by_skid(&entry.keys, &octets, shared.as_ref(), &inputs);

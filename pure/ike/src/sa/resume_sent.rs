@@ -244,15 +244,8 @@ impl ResumeSent {
         let theirs = self.nonce_of(&clear)?;
         let shared = enclosed.agree(&clear)?;
         let old = &self.held.keys;
-        let inputs = Inputs {
-            suite: old.suite,
-            prf: old.prf,
-            nonce_i: &self.nonce,
-            nonce_r: &theirs,
-            spi_i: turn.core.spi_i,
-            spi_r: clear.header.spi_r,
-            initiator: true,
-        };
+        let spis = [turn.core.spi_i, clear.header.spi_r];
+        let inputs = Inputs::of_session(old, [&self.nonce, &theirs], spis, true);
         let keys = UnprovedKeys::resumed_by_skid(old, &self.sent, shared.as_ref(), &inputs);
         let content = keys.cipher.open(sealed).map_err(|_| DropReason::BadIcv)?;
         let inside = content.message(clear.header);
@@ -358,15 +351,8 @@ impl ResumeSent {
         let nat = first_answer::detect_nat(response, arrived, turn.core);
         first_answer::accept(response, arrived, nat, turn);
         let Held { keys, chain, .. } = self.held;
-        let inputs = Inputs {
-            suite: keys.suite,
-            prf: keys.prf,
-            nonce_i: &self.nonce,
-            nonce_r: theirs,
-            spi_i: turn.core.spi_i,
-            spi_r: turn.core.spi_r,
-            initiator: true,
-        };
+        let spis = [turn.core.spi_i, turn.core.spi_r];
+        let inputs = Inputs::of_session(&keys, [&self.nonce, theirs], spis, true);
         let keys = UnprovedKeys::resumed(&keys, &inputs);
         let handshake = Handshake::new(keys, true, self.sent, arrived.octets.to_vec());
         Resuming::Answered {

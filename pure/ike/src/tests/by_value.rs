@@ -1,8 +1,10 @@
 //! Tickets that have the session in them (RFC 5723 section 5.1, `resumption::Ticket`).
 
 use super::certificates::{self, TODAY, by_certificate};
+use super::lifetimes::WAYS;
 use super::pair::{Host, Pair, Side, keys_of};
 use super::rekey::rekey_ike;
+use super::skid::{answer, first};
 use super::stolen::{copy, nonces, resumes_with};
 use super::ticket::{
     LONG, connected_as, is_one_tunnel, is_resumed, lose, lose_both, resuming, set_clocks,
@@ -13,8 +15,6 @@ use crate::{Config, Resumption};
 use crypto::UnixTime;
 use resumption::{Handle, Kept, LONGEST, Operation, ReferenceKey, Store, TicketKeys};
 use std::time::Duration;
-
-const WAYS: [Resumption; 3] = [Resumption::Tickets, Resumption::Skid3, Resumption::Skid3Pfs];
 
 const HOUR: u64 = 3600;
 
@@ -68,6 +68,34 @@ fn a_copy_of_a_ticket_by_value_is_no_good_once_its_owner_was_here() {
         lose(&mut pair);
         pair.left.engine.tickets.forget(None);
         assert!(!resumes_with(&mut pair, stolen), "{way:?}");
+    }
+}
+
+/// Two programs with the same ticket at the same instant: both are answered before one of them
+/// proves that it knows the keys.
+// Weakness: 180
+#[test]
+fn of_two_that_present_one_ticket_by_value_one_is_admitted() {
+    for way in WAYS {
+        let mut pair = lost(way);
+        let stolen = copy(&pair);
+        let request = first(&mut pair);
+        let response = answer(&mut pair, &request);
+        let proof = answer(&mut pair, &response);
+        let mut thief = Host::seeded(ends(way).0, 99, 1);
+        thief.engine.set_wall_clock(TODAY);
+        thief.engine.tickets.hold(peer_id("gateway"), stolen);
+        std::mem::swap(&mut pair.left, &mut thief);
+        pair.trace.adopt(Side::Left, &pair.left.engine);
+        pair.connect();
+        assert_eq!(pair.left.resumed(), [true], "{way:?}: the faster one");
+        std::mem::swap(&mut pair.left, &mut thief);
+        pair.trace.adopt(Side::Left, &pair.left.engine);
+        pair.deliver(&proof);
+        pair.settle();
+        let spent = |why: &String| why.contains("the ticket has been used");
+        assert!(pair.right.refusals().iter().any(spent), "{way:?}");
+        assert_eq!(pair.right.resumed(), [false, true, false], "{way:?}");
     }
 }
 
@@ -204,6 +232,48 @@ fn a_gateway_that_is_killed_takes_tickets_by_value_if_it_has_kept_their_key() {
         pair.run_for(LONG);
         assert_eq!(pair.left.resumed(), [false, keeps]);
         is_one_tunnel(&pair);
+    }
+}
+
+/// What the gateway has on disk is which tickets are void, and their keys.
+// Weakness: 190
+#[test]
+fn a_used_ticket_by_value_is_no_good_to_a_gateway_that_was_killed_since() {
+    let mut pair = lost(Resumption::Skid3);
+    let references = Secret::new(vec![5; 32]);
+    pair.right
+        .engine
+        .refer_by(ReferenceKey::restored(references));
+    let handle = Handle::from(<[u8; 16]>::try_from(&copy(&pair).ticket[..16]).unwrap());
+    let mut held = copy(&pair);
+    let references = ReferenceKey::restored(Secret::new(vec![5; 32]));
+    held.ticket[..32].copy_from_slice(&references.issue(&handle));
+    pair.left.engine.tickets.hold(peer_id("gateway"), held);
+    let stolen = copy(&pair);
+    pair.connect();
+    is_resumed(&pair);
+    lose(&mut pair);
+    let keys = pair.right.engine.tickets.stolen_keys();
+    restarted(keys, &mut pair);
+    pair.left.engine.tickets.forget(None);
+    assert!(!resumes_with(&mut pair, stolen));
+}
+
+/// A clock that is ahead for a while has keys and marks go too early.
+#[test]
+fn a_clock_that_was_ahead_makes_no_used_ticket_good_again() {
+    for way in WAYS {
+        let mut pair = lost(way);
+        let stolen = copy(&pair);
+        pair.connect();
+        is_resumed(&pair);
+        let sa = pair.left.engine.sas().next().unwrap().id;
+        set_clocks(&mut pair, UnixTime(TODAY.0 + 9 * HOUR));
+        // The Delete has the ticket of the resumed session void, and earlier marks forgotten.
+        pair.with(Side::Left, |engine, now| engine.close(sa, now));
+        pair.settle();
+        set_clocks(&mut pair, TODAY);
+        assert!(!resumes_with(&mut pair, stolen), "{way:?}");
     }
 }
 

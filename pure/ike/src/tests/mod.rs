@@ -30,6 +30,7 @@ mod kem;
 mod level;
 mod licences;
 mod lifetimes;
+mod lifetimes;
 mod liveness;
 mod loss;
 mod methods;

@@ -2,12 +2,13 @@
 //! mixed, sent back, copied, and presented under another name.
 
 use super::certificates::TODAY;
-use super::pair::{Flying, Side};
+use super::pair::{Flying, Pair, Side};
 use super::resumed::{WAYS, answer, copied, first, plain};
 use super::ticket::{is_resumed, lost_as, told_of_kept};
 use super::*;
 use crate::{Config, DropReason, Resumption};
-use resumption::{Operation, Store};
+use crypto::UnixTime;
+use resumption::{Operation, OperationId, Outcome, Store};
 
 /// An unknown key share: the keys alone do not say whose session it is.
 // Weakness: 189
@@ -32,6 +33,57 @@ fn a_session_is_resumed_under_its_own_identity_only() {
         let entries = pair.right.entries();
         let stays = entries.iter().any(|entry| entry.keys.secret == secret);
         assert!(stays, "nothing is spent");
+    }
+}
+
+/// Makes the ticket of the client good for nothing.
+type Spoil = fn(&mut Pair);
+
+const SPOILS: [Spoil; 4] = [made_up, spent, revoked, ended];
+
+fn made_up(pair: &mut Pair) {
+    let mut held = pair.left.engine.tickets.copy(peer_id("gateway")).unwrap();
+    held.ticket[31] ^= 1;
+    pair.left.engine.tickets.hold(peer_id("gateway"), held);
+}
+
+fn spent(pair: &mut Pair) {
+    let store = pair.right.store.as_mut().unwrap();
+    let handle = *store.iter().next().unwrap().0;
+    store.submit(Operation::Take(OperationId(0), handle.into()), TODAY);
+    assert_eq!(store.poll(), Some(Outcome::Taken(OperationId(0), true)));
+}
+
+fn revoked(pair: &mut Pair) {
+    pair.with(Side::Right, |engine, _| engine.end_sessions(None));
+}
+
+fn ended(pair: &mut Pair) {
+    let later = UnixTime(TODAY.0 + 8 * 3600);
+    pair.right.engine.set_wall_clock(later);
+}
+
+/// Rule: who has a ticket learns nothing of its entry from the answer, and amplifies nothing.
+// Weakness: 189
+#[test]
+fn the_answer_is_the_same_for_a_ticket_that_is_made_up_spent_revoked_or_ended() {
+    for way in WAYS {
+        let answers = SPOILS.map(|spoil| {
+            let mut pair = lost_as(plain(way));
+            spoil(&mut pair);
+            let request = first(&mut pair);
+            let answer = answer(&mut pair, &request);
+            assert!(answer.message.len() < request.message.len(), "{way:?}");
+            // Behind the SPIs.
+            answer.message[16..].to_vec()
+        });
+        let is_same = |answer: &Vec<u8>| *answer == answers[0];
+        assert!(answers.iter().all(is_same), "{way:?}: {answers:?}");
+        let mut good = lost_as(plain(way));
+        let request = first(&mut good);
+        assert!(!is_same(
+            &answer(&mut good, &request).message[16..].to_vec()
+        ));
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::certificates::TODAY;
 use super::crash::start;
+use super::lifetimes::WAYS;
 use super::pair::{Flying, Host, Pair, Side};
 use super::ticket::{LONG, is_one_tunnel, lose_both, resuming};
 use super::*;
@@ -10,8 +11,6 @@ use crate::tickets::Held;
 use crate::{Config, Resumption};
 use crypto::Prf;
 use resumption::{Handle, Memory, Operation, OperationId, ReferenceKey, Store};
-
-const WAYS: [Resumption; 2] = [Resumption::Tickets, Resumption::Skid3];
 
 const BOTH: [Side; 2] = [Side::Left, Side::Right];
 

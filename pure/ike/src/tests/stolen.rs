@@ -118,15 +118,8 @@ pub(super) fn derived(stolen: &Keys, messages: &[Flying]) -> [UnprovedKeys; 2] {
 fn derived_by(stolen: &Keys, messages: &[Flying], initiator: bool) -> UnprovedKeys {
     let [nonce_i, nonce_r] = nonces(messages);
     let header = wire::ike::Header::peek(&messages[1].message).unwrap();
-    let inputs = Inputs {
-        suite: stolen.suite,
-        prf: stolen.prf,
-        nonce_i: &nonce_i,
-        nonce_r: &nonce_r,
-        spi_i: header.spi_i,
-        spi_r: header.spi_r,
-        initiator,
-    };
+    let spis = [header.spi_i, header.spi_r];
+    let inputs = Inputs::of_session(stolen, [&nonce_i, &nonce_r], spis, initiator);
     match stolen.way {
         Way::Ticket => UnprovedKeys::resumed(stolen, &inputs),
         Way::Skid3 | Way::Skid3Pfs => {

@@ -280,24 +280,6 @@ fn a_good_answer_after_a_forged_refusal_still_counts() {
     is_one_tunnel(&pair);
 }
 
-#[test]
-fn a_gateway_that_does_not_answer_is_asked_in_full_after_three_seconds() {
-    let mut pair = connected();
-    lose(&mut pair);
-    pair.deaf = true;
-    pair.initiate(Side::Left);
-    pair.run_for(Duration::from_millis(2900));
-    assert_eq!(pair.left.not_resumed(), 0);
-    pair.run_for(Duration::from_millis(200));
-    assert_eq!(pair.left.not_resumed(), 1);
-    let last = exchanges(&pair).pop();
-    assert_eq!(last, Some(ExchangeType::IKE_SA_INIT));
-    pair.deaf = false;
-    pair.run_for(LONG);
-    is_one_tunnel(&pair);
-    assert_eq!(pair.left.engine.sas().count(), 1);
-}
-
 /// A gateway that asks for a cookie is there, and has many others to answer. A full exchange would
 /// have to wait as well, and have them wait longer.
 #[test]
@@ -419,24 +401,6 @@ fn a_delete_by_either_end_voids_ticket_and_entry() {
     }
 }
 
-/// "When the IKE SA is rekeyed, the ticket is invalidated, and the client SHOULD request a new
-/// ticket" (section 6.2).
-#[test]
-fn a_rekey_by_either_end_replaces_the_ticket() {
-    for side in [Side::Left, Side::Right] {
-        let mut pair = connected();
-        let before = pair.right.entries()[0].keys.secret.clone();
-        rekey_ike(&mut pair, side);
-        pair.settle();
-        let entries = pair.right.entries();
-        assert_eq!(entries.len(), 1, "{side:?}");
-        assert_ne!(entries[0].keys.secret, before);
-        lose(&mut pair);
-        pair.connect();
-        is_resumed(&pair);
-    }
-}
-
 #[test]
 fn without_tickets_at_either_end_there_are_none() {
     for (left, right) in [(true, false), (false, true)] {
@@ -475,141 +439,6 @@ fn a_gateway_that_no_longer_allows_tickets_refuses_those_it_gave() {
         (1, vec![false, false])
     );
     assert!(!pair.left.holds_ticket());
-}
-
-/// Loses the session, sets both clocks, and returns true if it is resumed.
-fn is_resumed_at(pair: &mut Pair, at: UnixTime) -> bool {
-    lose(pair);
-    set_clocks(pair, at);
-    let before = pair.left.resumed().len();
-    pair.connect();
-    is_one_tunnel(pair);
-    pair.left.resumed()[before]
-}
-
-/// The age of an authentication is not renewed by a session that is resumed.
-#[test]
-fn a_clocked_lifetime_is_inherited_along_the_chain() {
-    let mut pair = connected();
-    let at = |hours| UnixTime(TODAY.0 + hours * HOUR);
-    assert!(is_resumed_at(&mut pair, at(3)));
-    assert!(is_resumed_at(&mut pair, at(6)));
-    assert_eq!(pair.right.entries()[0].usage.since, TODAY);
-    assert!(
-        !is_resumed_at(&mut pair, at(9)),
-        "8 hours after the first one"
-    );
-    assert!(is_resumed_at(&mut pair, at(12)), "3 hours after the second");
-}
-
-#[test]
-fn an_established_lifetime_counts_while_the_ike_sa_is_up() {
-    let (left, mut right) = ends();
-    right.resumption = Strategy {
-        established: Some(Duration::from_secs(1000)),
-        ..right.resumption
-    };
-    let mut pair = connected_as((left, right));
-    pair.run_for(Duration::from_secs(300));
-    assert!(is_resumed_at(&mut pair, TODAY));
-    // What the next ten minutes may use is charged in advance.
-    let used = pair.right.entries()[0].usage.established.as_secs();
-    assert!((1100..1200).contains(&used), "{used}");
-    pair.run_for(Duration::from_secs(200));
-    assert!(is_resumed_at(&mut pair, TODAY), "900 s of 1000");
-    pair.run_for(Duration::from_secs(100));
-    assert!(!is_resumed_at(&mut pair, TODAY));
-}
-
-/// A gateway that is killed has no account left, only its store.
-#[test]
-fn of_a_gateway_that_was_killed_each_stretch_up_to_a_checkpoint_counts() {
-    let is_resumed_after = |up: u64, limit: u64| {
-        let (left, mut right) = ends();
-        right.resumption.established = Some(Duration::from_secs(limit));
-        let mut pair = connected_as((left, right.clone()));
-        pair.run_for(Duration::from_secs(up));
-        let mut fresh = Host::seeded(right, 1, 2);
-        fresh.engine.set_wall_clock(TODAY);
-        fresh.store = pair.right.store.take();
-        pair.restart(Side::Right, fresh);
-        is_resumed_at(&mut pair, TODAY)
-    };
-    assert!(is_resumed_after(10, 601) && !is_resumed_after(10, 600));
-    assert!(is_resumed_after(1300, 1801) && !is_resumed_after(1300, 1800));
-}
-
-/// Tells the right end what a child SA has carried since it was installed.
-fn carry(pair: &mut Pair, octets: u64) {
-    pair.with(Side::Right, |engine, now| {
-        let sa = engine.metered().next().unwrap();
-        let child = engine.children(sa)[0];
-        engine.meter(sa, [(child, octets)], now);
-    });
-}
-
-#[test]
-fn a_data_lifetime_counts_what_child_sas_carry_along_the_chain() {
-    let (left, mut right) = ends();
-    right.resumption.data = Some(1600);
-    let mut pair = connected_as((left, right));
-    carry(&mut pair, 700);
-    carry(&mut pair, 900);
-    assert!(is_resumed_at(&mut pair, TODAY));
-    // A sixteenth of the limit is charged in advance.
-    assert_eq!(pair.right.entries()[0].usage.data, 1000);
-    carry(&mut pair, 700);
-    assert!(!is_resumed_at(&mut pair, TODAY));
-    assert_eq!(pair.right.entries()[0].usage.data, 100);
-}
-
-/// A gateway that is killed has no account left, only its store.
-#[test]
-fn of_a_gateway_that_was_killed_what_was_charged_in_advance_counts() {
-    let is_resumed_after = |octets: u64| {
-        let (left, mut right) = ends();
-        right.resumption.data = Some(1600);
-        let mut pair = connected_as((left, right.clone()));
-        carry(&mut pair, octets);
-        let mut fresh = Host::seeded(right, 1, 2);
-        fresh.engine.set_wall_clock(TODAY);
-        fresh.store = pair.right.store.take();
-        pair.restart(Side::Right, fresh);
-        is_resumed_at(&mut pair, TODAY)
-    };
-    assert!(is_resumed_after(1499) && !is_resumed_after(1500));
-}
-
-/// RFC 5723 section 6.2: the lifetime of a ticket is at most the re-authentication time.
-#[test]
-fn an_authentication_that_is_to_be_repeated_is_not_stretched_by_resuming() {
-    let (left, mut right) = ends();
-    right.peers[0].lifetimes.reauth = Duration::from_secs(1000);
-    let mut pair = connected_as((left, right));
-    assert_eq!(pair.right.entries()[0].ends, UnixTime(TODAY.0 + 1000));
-    let later = UnixTime(TODAY.0 + 400);
-    assert!(is_resumed_at(&mut pair, later));
-    assert_eq!(pair.right.entries()[0].ends, UnixTime(TODAY.0 + 1000));
-    // The client repeats it within nine tenths of the 600 s that are left.
-    pair.sent.clear();
-    pair.run_for(Duration::from_secs(541));
-    assert!(exchanges(&pair).contains(&ExchangeType::IKE_SA_INIT));
-}
-
-#[test]
-fn a_clock_that_went_back_refuses() {
-    let mut pair = connected();
-    assert!(!is_resumed_at(&mut pair, UnixTime(TODAY.0 - 1)));
-}
-
-#[test]
-fn a_client_does_not_present_a_ticket_that_has_ended() {
-    let (left, mut right) = ends();
-    right.resumption.clocked = Duration::from_secs(100);
-    let mut pair = connected_as((left, right));
-    lose(&mut pair);
-    pair.connect();
-    assert_eq!(exchanges(&pair)[0], ExchangeType::IKE_SA_INIT);
 }
 
 #[test]
@@ -682,41 +511,6 @@ fn a_session_whose_key_was_replaced_is_not_resumed() {
         let changed = |why: &String| why.contains("a key, a CA or an identity");
         assert!(told.iter().any(changed), "{told:?}");
     }
-}
-
-// Weakness: 183
-#[test]
-fn a_session_by_a_certificate_is_not_resumed_once_the_cas_have_changed() {
-    let of = || {
-        let right = revocation::right(&[], Revocation::Relaxed);
-        with_tickets((revocation::left(), right))
-    };
-    let mut pair = lost_as(of());
-    let kept = pair.left.engine.tickets.copy(peer_id("gateway")).unwrap();
-    let mut right = of().1;
-    right.trust = TrustStore::new(vec![certificate("ca")]);
-    pair.with(Side::Right, |engine, now| engine.reconfigure(right, now));
-    let told = told_of_kept(&mut pair, kept);
-    let changed = |why: &String| why.contains("a key, a CA or an identity");
-    assert!(told.iter().any(changed), "{told:?}");
-    assert_eq!(pair.right.up(), 0);
-}
-
-// Weakness: 183
-#[test]
-fn a_client_resumes_no_session_of_a_gateway_whose_certificate_was_revoked() {
-    let of = |lists: &[&str]| {
-        let left = revocation::left_with(lists);
-        with_tickets((left, revocation::right(&[], Revocation::Relaxed)))
-    };
-    let mut pair = lost_as(of(&[]));
-    assert!(pair.left.holds_ticket());
-    let (left, _) = of(&["gateway"]);
-    pair.with(Side::Left, |engine, now| engine.reconfigure(left, now));
-    assert!(!pair.left.holds_ticket());
-    pair.connect();
-    assert_eq!(exchanges(&pair)[0], ExchangeType::IKE_SA_INIT);
-    assert_eq!(pair.left.up(), 0);
 }
 
 #[test]
@@ -843,42 +637,6 @@ fn the_answer_to_a_short_request_is_a_cookie() {
     pair.deliver(&request);
     let answer = pair.sent.remove(0);
     assert!(answer.message.len() <= 160 && request.message.len() >= 160);
-}
-
-#[test]
-fn a_limit_of_use_that_comes_with_a_reload_counts_what_is_up() {
-    let mut pair = connected();
-    pair.run_for(Duration::from_secs(300));
-    let mut right = ends().1;
-    right.resumption.established = Some(Duration::from_secs(5000));
-    pair.with(Side::Right, |engine, now| engine.reconfigure(right, now));
-    pair.run_for(Duration::from_secs(1));
-    let used = pair.right.entries()[0].usage.established.as_secs();
-    assert!((900..=901).contains(&used), "{used}");
-}
-
-// Weakness: 183
-#[test]
-fn certificates_are_not_sent_again_but_a_revoked_one_ends_the_session() {
-    let of = |lists: &[&str]| {
-        let right = revocation::right(lists, Revocation::Relaxed);
-        with_tickets((revocation::left(), right))
-    };
-    let mut pair = connected_as(of(&[]));
-    lose(&mut pair);
-    pair.connect();
-    is_resumed(&pair);
-    let longest = pair.sent.iter().map(|flying| flying.message.len()).max();
-    assert!(longest < Some(600), "{longest:?}");
-    lose_both(&mut pair);
-    let (_, right) = of(&["mobile"]);
-    pair.with(Side::Right, |engine, now| engine.reconfigure(right, now));
-    pair.connect();
-    pair.run_for(Duration::from_secs(1));
-    assert_eq!(pair.right.resumed(), [false, true]);
-    assert_eq!(pair.right.up(), 0);
-    let told = |why: &String| why.contains("was revoked");
-    assert!(pair.right.refusals().iter().any(told));
 }
 
 #[test]
@@ -1088,18 +846,6 @@ fn a_gateway_that_was_restarted_without_its_store_authenticates_anew() {
     );
     pair.run_for(LONG);
     is_one_tunnel(&pair);
-}
-
-#[test]
-fn a_re_authentication_is_a_full_one() {
-    let mut pair = connected();
-    pair.sent.clear();
-    reauthenticate(&mut pair);
-    pair.settle();
-    assert_eq!(exchanges(&pair)[0], ExchangeType::IKE_SA_INIT);
-    pair.run_for(LONG);
-    assert!(pair.left.holds_ticket());
-    assert_eq!(pair.right.entries().len(), 1);
 }
 
 #[test]
