@@ -1,6 +1,7 @@
 //! Fuzzes the import of foreign configurations. Any text is converted or refused with a message,
 //! and what is written is TOML.
 
+use import::{File, Find};
 use std::fs;
 
 /// Takes octets for a file of each format, and for one with secrets.
@@ -8,11 +9,19 @@ pub fn run(octets: &[u8]) {
     let Ok(text) = std::str::from_utf8(octets) else {
         return;
     };
+    let file = |name: &str, text: &str| File {
+        name: name.to_owned(),
+        text: text.to_owned().into(),
+    };
     let conn = "conn a\n\tleft=192.0.2.1\n\tright=192.0.2.2\n\tauthby=secret\n\tauto=add\n";
+    // Every file that is included has the same text.
+    let find: &Find<'_> = &|pattern, _| vec![Ok(file(pattern, text))];
+    let is_ours: &dyn Fn(std::net::IpAddr) -> bool = &|address| address.is_loopback();
+    let (conn, other) = (file("/etc/ipsec.conf", conn), file("/etc/a.conf", text));
     for converted in [
-        import::swanctl(text, "/etc/swanctl"),
-        import::ipsec(text, None, "/etc", &|address| address.is_loopback()),
-        import::ipsec(conn, Some(text), "/etc", &|_| false),
+        import::swanctl(&other, "/etc/swanctl", find),
+        import::ipsec(&other, None, "/etc", is_ours, find),
+        import::ipsec(&conn, Some(&other), "/etc", is_ours, find),
         import::wg(text),
     ] {
         match converted {

@@ -4,7 +4,6 @@ use crate::draft::Row;
 use crate::fate::{Noted, Verdict, lost, refused, remark};
 use crate::note::{Note, Weight};
 use crate::proposal::Algorithms;
-use crate::section::Entry;
 use crate::selector::Selector;
 use crate::time;
 use std::net::IpAddr;
@@ -108,17 +107,6 @@ pub(crate) struct Content {
     pub(crate) ppks: Vec<Shared>,
     /// Keys of the table `node`.
     pub(crate) node: Vec<Row>,
-}
-
-impl Content {
-    /// Notes the files that this one includes. They are not read.
-    pub(crate) fn note_includes(&mut self, includes: &[Entry]) {
-        self.notes.extend(includes.iter().map(|include| {
-            let what = format!("include {}", include.value);
-            let why = "import these files too: their lines are not in this one";
-            Note::new(include.line, &what, why, Weight::Lost)
-        }));
-    }
 }
 
 impl Noted for Connection {

@@ -35,6 +35,8 @@ pub struct Draft {
     /// Public keys that other hosts have to bring: file names.
     pub awaited_keys: Vec<String>,
     pub(crate) source: &'static str,
+    /// The files that were read, each with the number of lines before it.
+    pub(crate) files: Vec<(usize, String)>,
     pub(crate) notes: Vec<Note>,
     pub(crate) node: Vec<Row>,
     pub(crate) tables: Vec<Table>,
@@ -128,18 +130,19 @@ impl Draft {
             notes: self.notes,
             rows: self.node,
         };
-        let tables = std::iter::once(&node).chain(&self.tables);
-        let text: String = tables.clone().map(Table::text).collect();
+        let mut tables = vec![node];
+        tables.append(&mut self.tables);
+        let notes = tables.iter_mut().flat_map(|table| &mut table.notes);
+        notes.for_each(|note| note.put(&self.files));
+        let text: String = tables.iter().map(Table::text).collect();
         let source = self.source;
         let head = format!("# Imported from {source} by `strata import`.\n");
         let is_peer =
             |table: &&Table| table.head.starts_with("[peer.") && !table.head.contains(".child.");
         Import {
             toml: head + &text,
-            peers: tables.clone().filter(is_peer).count(),
-            notes: tables
-                .flat_map(|table| table.notes.iter().cloned())
-                .collect(),
+            peers: tables.iter().filter(is_peer).count(),
+            notes: tables.into_iter().flat_map(|table| table.notes).collect(),
             secrets: self.secrets,
         }
     }

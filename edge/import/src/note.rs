@@ -1,5 +1,6 @@
 //! Notes about lines that have no place in our configuration.
 
+use crate::sources::place;
 use std::collections::BTreeSet;
 
 /// The loss if a line has no place.
@@ -16,7 +17,9 @@ pub enum Weight {
 /// A note about a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Line of the imported file, from 1.
+    /// File, unless it is the imported one.
+    pub file: Option<String>,
+    /// Line, from 1; 0 for none.
     pub line: usize,
     /// The line in short, never a secret.
     pub what: String,
@@ -40,11 +43,28 @@ impl Weight {
 impl Note {
     pub(crate) fn new(line: usize, what: &str, why: impl Into<String>, weight: Weight) -> Self {
         Self {
+            file: None,
             line,
             what: what.to_owned(),
             why: why.into(),
             weight,
         }
+    }
+
+    /// Sets the file of the line, whose number counts the lines of all files.
+    pub(crate) fn put(&mut self, files: &[(usize, String)]) {
+        let (file, line) = place(files, self.line);
+        self.file = file.map(str::to_owned);
+        self.line = line;
+    }
+
+    /// Returns the place of the line, if the note has one: `line 3`, or `FILE, line 3`.
+    pub fn place(&self) -> Option<String> {
+        let line = format!("line {}", self.line);
+        (self.line > 0).then(|| match &self.file {
+            None => line,
+            Some(file) => format!("{file}, {line}"),
+        })
     }
 }
 
@@ -59,9 +79,9 @@ pub(crate) fn comments(notes: &[Note]) -> String {
         let alike = notes.iter();
         let alike = alike.filter(|other| other.why == note.why && other.weight == note.weight);
         let places: Vec<_> = alike
-            .map(|other| match other.line {
-                0 => one_line(&other.what),
-                line => format!("{} (line {line})", one_line(&other.what)),
+            .map(|other| match other.place() {
+                None => one_line(&other.what),
+                Some(place) => one_line(&format!("{} ({place})", other.what)),
             })
             .collect();
         let mark = match note.weight {

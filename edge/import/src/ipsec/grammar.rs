@@ -1,8 +1,9 @@
 //! The grammar of `ipsec.conf`: sections `conn NAME`, `ca NAME` and `config setup`, whose lines
-//! `key=value` are indented.
+//! `key=value` are indented, and `include`.
 
 use crate::Unreadable;
 use crate::section::{Entry, Section};
+use crate::sources::{self, Sources};
 
 /// Deepest nesting of `also`.
 const DEEPEST: usize = 8;
@@ -15,34 +16,15 @@ pub(super) struct File {
     pub(super) setups: Vec<Section>,
     pub(super) connections: Vec<Section>,
     pub(super) authorities: Vec<Section>,
-    pub(super) includes: Vec<Entry>,
 }
 
 /// Reads a file.
-pub(super) fn read(text: &str) -> Result<File, Unreadable> {
+pub(super) fn read(file: &sources::File, sources: &mut Sources<'_>) -> Result<File, Unreadable> {
+    let mut sections = Vec::new();
+    sources.read(file, &mut |sources, text, before| {
+        parse(text, before, &mut sections, sources)
+    })?;
     let mut file = File::default();
-    let mut sections: Vec<Section> = Vec::new();
-    for (line, text) in (1..).zip(text.lines()) {
-        let content = without_comment(text).trim_end();
-        let words: Vec<_> = content.split_whitespace().collect();
-        match &words[..] {
-            [] | ["version", ..] => {}
-            _ if content.starts_with([' ', '\t']) => {
-                let entry = entry(line, content.trim())?;
-                let none = || Unreadable::new(line, "this line belongs to no section");
-                sections.last_mut().ok_or_else(none)?.entries.push(entry);
-            }
-            ["include", value, ..] => file.includes.push(Entry {
-                line,
-                key: "include".to_owned(),
-                value: (*value).to_owned(),
-            }),
-            ["conn" | "ca" | "config", _, ..] => {
-                sections.push(Section::new(line, &words.join(" ")))
-            }
-            [_, ..] => return Err(Unreadable::new(line, "this line begins no section")),
-        }
-    }
     for mut section in sections {
         let (kind, name) = section.name.split_once(' ').unwrap_or_default();
         let (kind, name) = (kind.to_owned(), name.to_owned());
@@ -55,6 +37,38 @@ pub(super) fn read(text: &str) -> Result<File, Unreadable> {
     }
     complete(&mut file)?;
     Ok(file)
+}
+
+/// Adds the sections of a text. `before` is the number of lines before it.
+fn parse(
+    text: &str,
+    before: usize,
+    sections: &mut Vec<Section>,
+    sources: &mut Sources<'_>,
+) -> Result<(), Unreadable> {
+    for (line, text) in (before + 1..).zip(text.lines()) {
+        let content = without_comment(text).trim_end();
+        let words: Vec<_> = content.split_whitespace().collect();
+        match &words[..] {
+            [] | ["version", ..] => {}
+            _ if content.starts_with([' ', '\t']) => {
+                let entry = entry(line, content.trim())?;
+                let none = || Unreadable::new(line, "this line belongs to no section");
+                sections.last_mut().ok_or_else(none)?.entries.push(entry);
+            }
+            ["include", value, ..] => {
+                let pattern = value.trim_matches('"');
+                sources.include(line, pattern, &mut |sources, text, before| {
+                    parse(text, before, sections, sources)
+                })?;
+            }
+            ["conn" | "ca" | "config", _, ..] => {
+                sections.push(Section::new(line, &words.join(" ")))
+            }
+            [_, ..] => return Err(Unreadable::new(line, "this line begins no section")),
+        }
+    }
+    Ok(())
 }
 
 /// Removes a comment: from a number sign at the start of a line or after a space, outside quotes.
@@ -147,6 +161,14 @@ fn gather(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read(text: &str) -> Result<File, Unreadable> {
+        let file = sources::File {
+            name: String::new(),
+            text: text.to_owned().into(),
+        };
+        super::read(&file, &mut Sources::new(&|_, _| Vec::new()))
+    }
 
     #[test]
     fn a_connection_has_the_lines_of_others_and_of_the_defaults() {

@@ -10,25 +10,42 @@ use crate::connection::Content;
 use crate::draft::{Draft, Row};
 use crate::fate::{Fate, Rule, apply_all};
 use crate::note::{Note, Weight};
+use crate::sources::{File, Find, Sources};
 use std::net::IpAddr;
 
-/// Converts the texts of an `ipsec.conf` in a folder and, if there is one, of the `ipsec.secrets`
-/// beside it. `is_ours` returns true for an address of this host, which tells `left` from `right`.
+/// Converts an `ipsec.conf` in a folder, the `ipsec.secrets` beside it, if there is one, and the
+/// files that they include. `is_ours` returns true for an address of this host, which tells `left`
+/// from `right`.
 ///
 /// # Errors
-/// A text is no such file.
+/// A file is no such file.
 pub fn ipsec(
-    text: &str,
-    secrets: Option<&str>,
+    file: &File,
+    secrets: Option<&File>,
     folder: &str,
     is_ours: &dyn Fn(IpAddr) -> bool,
+    find: &Find<'_>,
 ) -> Result<Draft, Unreadable> {
-    let file = grammar::read(text)?;
+    let mut sources = Sources::new(find);
+    let content = read(file, secrets, is_ours, &mut sources);
+    let content = content.map_err(|error| error.placed(&sources.names))?;
+    Ok(Draft {
+        files: sources.names,
+        ..assemble(content, "ipsec.conf", folder)
+    })
+}
+
+fn read(
+    file: &File,
+    secrets: Option<&File>,
+    is_ours: &dyn Fn(IpAddr) -> bool,
+    sources: &mut Sources<'_>,
+) -> Result<Content, Unreadable> {
+    let file = grammar::read(file, sources)?;
     let mut content = Content::default();
     for setup in &file.setups {
         apply_all(SETUP, setup, &mut content);
     }
-    content.note_includes(&file.includes);
     for authority in &file.authorities {
         let what = format!("ca {}", authority.name);
         let why = "name CAs in `ca` and revocation lists in `crl` of [node]";
@@ -39,11 +56,16 @@ pub fn ipsec(
     for section in &file.connections {
         connection::read(section, is_ours, &mut content);
     }
-    if content.connections.is_empty() && content.notes.is_empty() {
+    if content.connections.is_empty() && content.notes.is_empty() && sources.notes.is_empty() {
         return Err(Unreadable::new(1, "there is no `conn`"));
     }
-    secrets::read(secrets.unwrap_or_default(), &mut content)?;
-    Ok(assemble(content, "ipsec.conf", folder))
+    if let Some(secrets) = secrets {
+        sources.read(secrets, &mut |sources, text, before| {
+            secrets::read(text, before, &mut content, sources)
+        })?;
+    }
+    content.notes.append(&mut sources.notes);
+    Ok(content)
 }
 
 /// What becomes of the keys of `config setup`.

@@ -1,20 +1,28 @@
-//! `ipsec.secrets`: lines `OWNER... : KIND SECRET`, continued by indented lines.
+//! `ipsec.secrets`: lines `OWNER... : KIND SECRET`, continued by indented lines, and `include`.
 
 use crate::Unreadable;
 use crate::connection::{Content, Shared};
 use crate::note::{Note, Weight};
 use crate::secret::decoded;
+use crate::sources::Sources;
 use zeroize::Zeroizing;
 
-/// Reads the secrets of a file.
-pub(super) fn read(text: &str, content: &mut Content) -> Result<(), Unreadable> {
+/// Reads the secrets of a text. `before` is the number of lines before it.
+pub(super) fn read(
+    text: &str,
+    before: usize,
+    content: &mut Content,
+    sources: &mut Sources<'_>,
+) -> Result<(), Unreadable> {
     for Statement { line, text } in statements(text) {
+        let line = before + line;
         let words = words(&text);
-        if words.first().is_some_and(|word| word.text == "include") {
-            let why = "give this file instead, with `--secrets`: its secrets are not in this one";
-            content
-                .notes
-                .push(Note::new(line, "include of secrets", why, Weight::Lost));
+        if let [include, pattern] = &words[..]
+            && include.text == "include"
+        {
+            sources.include(line, &pattern.text, &mut |sources, text, before| {
+                read(text, before, content, sources)
+            })?;
             continue;
         }
         let Some(colon) = words
@@ -150,6 +158,10 @@ fn owner_end(word: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read(text: &str, content: &mut Content) -> Result<(), Unreadable> {
+        super::read(text, 0, content, &mut Sources::new(&|_, _| Vec::new()))
+    }
 
     fn psks(text: &str) -> Vec<Shared> {
         let mut content = Content::default();

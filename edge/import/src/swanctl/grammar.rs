@@ -1,22 +1,23 @@
 //! The grammar of strongSwan's settings: sections `NAME { KEY = VALUE ... }`, sections that inherit
-//! (`NAME : BASE, BASE { ... }`), quoted values, comments and `include`.
+//! (`NAME : BASE, BASE { ... }`), quoted values, comments and `include`. What a file includes stands
+//! in the place of that line, and closes the sections that it opens.
 
 use crate::Unreadable;
 use crate::section::{Entry, Section};
+use crate::sources::{File, Sources};
 
 /// Deepest nesting. strongSwan's own files have four levels.
 const DEEPEST: usize = 16;
 /// Most lines after inheritance.
 const MOST_LINES: usize = 100_000;
 
-/// A file.
-pub(super) struct File {
+/// The settings of a file and of those that it includes.
+pub(super) struct Settings {
     pub(super) root: Section,
-    pub(super) includes: Vec<Entry>,
     bases: Vec<String>,
 }
 
-impl File {
+impl Settings {
     /// Returns true if another section inherits the top-level section of this name.
     pub(super) fn is_base(&self, name: &str) -> bool {
         let mut bases = self.bases.iter();
@@ -25,34 +26,44 @@ impl File {
 }
 
 /// Reads a file, and completes the sections that inherit.
-pub(super) fn read(text: &str) -> Result<File, Unreadable> {
-    let mut parser = Parser {
-        tokens: Tokens {
-            rest: text,
-            line: 1,
-        },
-        open: vec![Section::default()],
-        includes: Vec::new(),
-    };
-    parser.run()?;
-    let mut root = parser.open.pop().unwrap_or_default();
+pub(super) fn read(file: &File, sources: &mut Sources<'_>) -> Result<Settings, Unreadable> {
+    let mut root = Section::default();
+    sources.read(file, &mut |sources, text, before| {
+        parse(text, before, &mut root, sources)
+    })?;
     let mut bases = Vec::new();
     collect(&root, &mut bases);
     let original = root.clone();
     let mut budget = MOST_LINES;
     inherit(&mut root, &original, DEEPEST, &mut budget)?;
-    Ok(File {
-        root,
-        includes: parser.includes,
-        bases,
-    })
+    Ok(Settings { root, bases })
 }
 
-struct Parser<'a> {
+/// Adds the content of a text to a section. `before` is the number of lines before it.
+fn parse(
+    text: &str,
+    before: usize,
+    section: &mut Section,
+    sources: &mut Sources<'_>,
+) -> Result<(), Unreadable> {
+    let mut parser = Parser {
+        tokens: Tokens {
+            rest: text,
+            line: before + 1,
+        },
+        open: vec![std::mem::take(section)],
+        sources,
+    };
+    parser.run()?;
+    *section = parser.open.pop().unwrap_or_default();
+    Ok(())
+}
+
+struct Parser<'a, 'b> {
     tokens: Tokens<'a>,
     /// The sections that are open, the innermost last.
     open: Vec<Section>,
-    includes: Vec<Entry>,
+    sources: &'a mut Sources<'b>,
 }
 
 struct Tokens<'a> {
@@ -60,7 +71,7 @@ struct Tokens<'a> {
     line: usize,
 }
 
-impl Parser<'_> {
+impl Parser<'_, '_> {
     fn run(&mut self) -> Result<(), Unreadable> {
         loop {
             self.tokens.skip();
@@ -85,15 +96,17 @@ impl Parser<'_> {
         self.tokens.skip_spaces();
         if key == "include" && !self.tokens.rest.starts_with(['=', '{', ':']) {
             let value = self.tokens.value()?;
-            self.includes.push(Entry { line, key, value });
-            return Ok(());
+            let open = self.open.last_mut().expect("the root is always open");
+            return self
+                .sources
+                .include(line, &value, &mut |sources, text, before| {
+                    parse(text, before, open, sources)
+                });
         }
         if self.tokens.takes('=') {
             let value = self.tokens.value()?;
-            let open = self.open.last_mut();
-            open.expect("the root is always open")
-                .entries
-                .push(Entry { line, key, value });
+            let open = self.open.last_mut().expect("the root is always open");
+            open.entries.push(Entry { line, key, value });
             return Ok(());
         }
         let mut section = Section::new(line, &key);
@@ -301,6 +314,14 @@ fn complete(section: &mut Section, base: Section) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read(text: &str) -> Result<Settings, Unreadable> {
+        let file = File {
+            name: String::new(),
+            text: text.to_owned().into(),
+        };
+        super::read(&file, &mut Sources::new(&|_, _| Vec::new()))
+    }
 
     fn value(text: &str) -> String {
         let file = read(text).expect(text);

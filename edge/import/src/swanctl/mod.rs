@@ -11,15 +11,25 @@ use crate::draft::{Draft, name};
 use crate::fate::{Fate, Rule, Verdict, apply_all, lost, remark};
 use crate::note::{Note, Weight};
 use crate::section::Section;
+use crate::sources::{File, Find, Sources};
 use crate::{Unreadable, range};
 
-/// Converts the text of a `swanctl.conf`. `folder` is that of strongSwan, `/etc/swanctl`, in which
-/// the files are that the text names.
+/// Converts a `swanctl.conf` and the files that it includes. `folder` is that of strongSwan,
+/// `/etc/swanctl`, in which the certificates and keys are that the configuration names.
 ///
 /// # Errors
-/// The text is no such file.
-pub fn swanctl(text: &str, folder: &str) -> Result<Draft, Unreadable> {
-    let file = grammar::read(text)?;
+/// A file is no such file.
+pub fn swanctl(file: &File, folder: &str, find: &Find<'_>) -> Result<Draft, Unreadable> {
+    let mut sources = Sources::new(find);
+    let content = read(file, &mut sources).map_err(|error| error.placed(&sources.names))?;
+    Ok(Draft {
+        files: sources.names,
+        ..assemble(content, "swanctl.conf", folder)
+    })
+}
+
+fn read(file: &File, sources: &mut Sources<'_>) -> Result<Content, Unreadable> {
+    let file = grammar::read(file, sources)?;
     let mut content = Content::default();
     for section in &file.root.sections {
         match section.name.as_str() {
@@ -42,12 +52,12 @@ pub fn swanctl(text: &str, folder: &str) -> Result<Draft, Unreadable> {
             }
         }
     }
-    content.note_includes(&file.includes);
-    let is_empty = content.connections.is_empty() && file.includes.is_empty();
+    content.notes.append(&mut sources.notes);
+    let is_empty = content.connections.is_empty() && content.notes.is_empty();
     if is_empty && content.psks.is_empty() && content.pools.is_empty() {
         return Err(Unreadable::new(1, "there is no section `connections`"));
     }
-    Ok(assemble(content, "swanctl.conf", folder))
+    Ok(content)
 }
 
 fn authorities(section: &Section, content: &mut Content) {

@@ -1,6 +1,6 @@
 //! Files of strongSwan's starter and of Libreswan.
 
-use super::{Folder, finished, has_no_secret, places, rows};
+use super::{Folder, alone, file, finished, has_no_secret, places, rows};
 use crate::Weight::{Lost, Refused, Remark};
 use crate::{Import, ipsec};
 use std::net::IpAddr;
@@ -13,7 +13,12 @@ const SECRETS: &str = include_str!("../../../../fuzz/seeds/import/ipsec.secrets"
 
 fn import_at(text: &str, own: &str) -> Import {
     let own: IpAddr = own.parse().unwrap();
-    let draft = ipsec(text, Some(SECRETS), "/etc", &|address| address == own);
+    let (conf, secrets) = (
+        file("/etc/ipsec.conf", text),
+        file("/etc/ipsec.secrets", SECRETS),
+    );
+    let is_ours = |address| address == own;
+    let draft = ipsec(&conf, Some(&secrets), "/etc", &is_ours, &alone);
     finished(draft.expect("it is an ipsec.conf"))
 }
 

@@ -1,11 +1,12 @@
 //! Imports of files as the documentation of each program shows them, which are the seeds of the
 //! fuzz target too.
 
+mod included;
 mod ipsec;
 mod swanctl;
 mod wg;
 
-use crate::{Draft, Found, Import, Weight};
+use crate::{Draft, File, Found, Import, Missing, Weight};
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
@@ -50,6 +51,19 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// Returns a file with a name.
+fn file(name: &str, text: &str) -> File {
+    File {
+        name: name.to_owned(),
+        text: text.to_owned().into(),
+    }
+}
+
+/// Finds no file.
+fn alone(_: &str, _: &str) -> Vec<Result<File, Missing>> {
+    Vec::new()
 }
 
 fn finished(draft: Draft) -> Import {

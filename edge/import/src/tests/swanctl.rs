@@ -1,16 +1,20 @@
 //! Files of swanctl.
 
-use super::{Folder, finished, has_no_secret, places, rows};
+use super::{Folder, alone, file, finished, has_no_secret, places, rows};
 use crate::Weight::{Lost, Refused, Remark};
-use crate::{Import, swanctl};
+use crate::{File, Import, swanctl};
 
 const SITES: &str = include_str!("../../../../fuzz/seeds/import/swanctl-sites.conf");
 const CLIENT: &str = include_str!("../../../../fuzz/seeds/import/swanctl-client.conf");
 const GATEWAY: &str = include_str!("../../../../fuzz/seeds/import/swanctl-gateway.conf");
 const OLD: &str = include_str!("../../../../fuzz/seeds/import/swanctl-old.conf");
 
+fn conf(text: &str) -> File {
+    file("/etc/swanctl/swanctl.conf", text)
+}
+
 fn import(text: &str) -> Import {
-    finished(swanctl(text, "/etc/swanctl").expect("it is a swanctl.conf"))
+    finished(swanctl(&conf(text), "/etc/swanctl", &alone).expect("it is a swanctl.conf"))
 }
 
 #[test]
@@ -77,7 +81,7 @@ remote = ["10.1.0.0/16"]
 
 #[test]
 fn a_gateway_with_templates_a_pool_and_certificates() {
-    let draft = swanctl(GATEWAY, "/etc/swanctl").expect("it is a swanctl.conf");
+    let draft = swanctl(&conf(GATEWAY), "/etc/swanctl", &alone).expect("it is a swanctl.conf");
     assert_eq!(
         draft.certificate.as_deref(),
         Some("/etc/swanctl/x509/moonCert.pem")

@@ -3,6 +3,7 @@
 
 mod args;
 mod credential;
+mod includes;
 mod report;
 
 pub use args::Import;
@@ -16,7 +17,6 @@ use report::Report;
 use std::net::{IpAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use terminal::{Exit, Output};
-use zeroize::Zeroizing;
 
 /// Runs a subcommand of `strata import`.
 pub fn run(import: &Import, output: &Output) -> Exit {
@@ -36,34 +36,34 @@ pub fn run(import: &Import, output: &Output) -> Exit {
 }
 
 fn swanctl(files: &Files) -> Result<Draft, Failure> {
-    let text = read(&files.file)?;
+    let file = includes::read(&files.file)?;
     let folder = folder_of(&files.file)?;
     // Parts of the configuration are in a folder of their own.
     let folder = match folder.ends_with("conf.d") {
         true => folder.parent().unwrap_or(&folder).to_owned(),
         false => folder,
     };
-    let draft = import::swanctl(&text, &folder.display().to_string());
+    let draft = import::swanctl(&file, &folder.display().to_string(), &includes::find);
     draft.map_err(|error| unconvertible(&files.file, &error, "swanctl.conf"))
 }
 
 fn wg(files: &Files) -> Result<Draft, Failure> {
-    let draft = import::wg(&read(&files.file)?);
+    let draft = import::wg(&includes::read(&files.file)?.text);
     draft.map_err(|error| unconvertible(&files.file, &error, "file of wg-quick"))
 }
 
 fn ipsec(files: &Files, secrets: Option<&Path>) -> Result<Draft, Failure> {
-    let text = read(&files.file)?;
+    let file = includes::read(&files.file)?;
     let folder = folder_of(&files.file)?;
     let beside = folder.join("ipsec.secrets");
     let secrets = match secrets {
-        Some(file) => Some(read(file)?),
-        None if beside.exists() => Some(read(&beside)?),
+        Some(file) => Some(includes::read(file)?),
+        None if beside.exists() => Some(includes::read(&beside)?),
         None => None,
     };
-    let secrets = secrets.as_ref().map(|text| text.as_str());
     let folder = folder.display().to_string();
-    let draft = import::ipsec(&text, secrets, &folder, &is_ours);
+    let find = &includes::find;
+    let draft = import::ipsec(&file, secrets.as_ref(), &folder, &is_ours, find);
     draft.map_err(|error| unconvertible(&files.file, &error, "ipsec.conf"))
 }
 
@@ -74,20 +74,11 @@ fn is_ours(address: IpAddr) -> bool {
 
 /// Returns the folder of a file as an absolute path.
 fn folder_of(file: &Path) -> Result<PathBuf, Failure> {
-    let whole = std::path::absolute(file).map_err(|error| unreadable(file, &error))?;
+    let whole = std::path::absolute(file).map_err(|error| {
+        let what = format!("cannot read {}: {error}", file.display());
+        Failure::new(what, "name an existing file")
+    })?;
     Ok(whole.parent().unwrap_or(Path::new("/")).to_owned())
-}
-
-fn read(file: &Path) -> Result<Zeroizing<String>, Failure> {
-    let text = std::fs::read_to_string(file).map(Zeroizing::new);
-    text.map_err(|error| unreadable(file, &error))
-}
-
-fn unreadable(file: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(
-        format!("cannot read {}: {error}", file.display()),
-        "name an existing file of text that you may read",
-    )
 }
 
 fn unconvertible(file: &Path, error: &Unreadable, format: &str) -> Failure {

@@ -63,6 +63,7 @@ impl Report {
     fn json(&self) -> Value {
         let note = |note: &Note| {
             json!({
+                "file": note.file,
                 "line": note.line,
                 "what": note.what,
                 "why": note.why,
@@ -85,10 +86,8 @@ impl Report {
 }
 
 fn line(note: &Note) -> String {
-    let place = match note.line {
-        0 => String::new(),
-        line => format!("line {line}: "),
-    };
+    let place = note.place();
+    let place = place.map_or_else(String::new, |place| format!("{place}: "));
     let Note {
         what, why, weight, ..
     } = note;

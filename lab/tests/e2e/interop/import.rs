@@ -75,6 +75,59 @@ fn a_swanctl_conf_becomes_a_tunnel_with_the_same_peer() -> Result<()> {
     Ok(())
 }
 
+/// Puts the connection and the secrets of a host's `swanctl.conf` into files of their own, which
+/// the file of the Debian package includes.
+fn spread(host: &Host) -> Result<()> {
+    let whole = std::fs::read_to_string(host.directory().join("swanctl.conf"))?;
+    let (connections, secrets) = whole.split_once("\nsecrets").context("no secrets")?;
+    std::fs::create_dir_all(host.directory().join("conf.d"))?;
+    host.file("conf.d/peer.conf", connections)?;
+    host.secret("conf.d/secrets.conf", &format!("secrets{secrets}"))?;
+    let package = std::fs::read_to_string("/etc/swanctl/swanctl.conf")?;
+    ensure!(package.contains("\ninclude conf.d/*.conf"), "{package}");
+    host.secret("swanctl.conf", &package).map(drop)
+}
+
+/// strongSwan reads the same files.
+// Works: import
+#[lab::test(repeated)]
+fn the_files_of_the_debian_package_become_a_tunnel() -> Result<()> {
+    let duo = Duo::new("import")?;
+    add_inner_address(&duo.ours, "10.1.0.1/32")?;
+    let _theirs = duo.theirs.charon(&THEIRS)?;
+    duo.ours.charon(&THEIRS.reversed())?.stop()?;
+    spread(&duo.ours)?;
+    let read = |file: &str| std::fs::read_to_string(duo.ours.directory().join(file));
+    let files = (read("strongswan.conf")?, read("swanctl.conf")?);
+    let mut charon = duo.ours.charon_with(&files.0, &files.1)?;
+    charon.initiate()?;
+    duo.carry(OCTETS)?;
+    charon.terminate()?;
+    charon.stop()?;
+    let told = strata(&duo.ours, "import swanctl swanctl.conf")?;
+    ensure!(told.contains("1 tunnel converted"), "{told}");
+    ensure!(!told.contains(PSK), "{told}");
+    connects(&duo)
+}
+
+// Refuses: import
+#[lab::test]
+fn a_file_that_is_included_and_missing_is_left_out_and_the_status_says_so() -> Result<()> {
+    let duo = Duo::new("import")?;
+    let includes = format!("include ipsec.d/*.conf\ninclude /nowhere/more.conf\n{IPSEC_CONF}");
+    duo.ours.file("ipsec.conf", &includes)?;
+    let secrets = format!(": PSK \"{PSK}\"\n");
+    duo.ours.secret("ipsec.secrets", &secrets)?;
+    let refused =
+        strata(&duo.ours, "import ipsec ipsec.conf").map_err(|error| format!("{error:#}"));
+    let why = refused.err().context("nothing is left out")?;
+    ensure!(why.contains("cannot read /nowhere/more.conf"), "{why}");
+    // Negative control: without that line, nothing is.
+    let includes = format!("include ipsec.d/*.conf\n{IPSEC_CONF}");
+    duo.ours.file("ipsec.conf", &includes)?;
+    strata(&duo.ours, "import ipsec ipsec.conf --force").map(drop)
+}
+
 /// Negative control.
 // Refuses: import
 #[lab::test(repeated)]
