@@ -116,7 +116,7 @@ impl<'a> Value<'a> {
             Ok(address) => Some(address),
             Err(_) => self.fault(
                 format!("`{text}` is not an IP address"),
-                "write it like \"192.0.2.1\" or \"2001:db8::1\"; only `address` of [peer.NAME] may be a name",
+                "write it like \"192.0.2.1\" or \"2001:db8::1\"; only `address` of [peer.NAME], [licensed.NAME] and [neighbour.NAME] may be a name",
             ),
         }
     }

@@ -66,7 +66,7 @@ impl Names {
 
     /// Tells the node the addresses at which the peers of a configuration were last up.
     pub fn restore(&mut self, config: &Config, node: &mut Node) {
-        if named(config).next().is_none() {
+        if !has_names(config) {
             self.kept = None;
             return;
         }
@@ -141,10 +141,14 @@ fn is_nothing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// Returns the peers whose address is a name, each with the name.
-pub fn named(config: &Config) -> impl Iterator<Item = (&config::Peer, &str)> {
-    let peers = config.peers.iter();
-    peers.filter_map(|peer| Some((peer, peer.address.as_ref()?.name()?)))
+/// Returns true if the address of a party is a name.
+fn has_names(config: &Config) -> bool {
+    let peers = config.peers.iter().filter_map(|peer| peer.address.as_ref());
+    let licensed = config.licensed.iter().map(|node| &node.address);
+    let adjacent = config.adjacent.iter();
+    let adjacent = adjacent.filter_map(|neighbour| neighbour.address.as_ref());
+    let mut addresses = peers.chain(licensed).chain(adjacent);
+    addresses.any(|address| address.name().is_some())
 }
 
 /// Returns where a name is told. `inside` are name servers behind tunnels.
@@ -168,8 +172,13 @@ fn from(name: &str, servers: Vec<IpAddr>) -> Sources {
 
 /// Returns the ends of TCP streams to peers whose address is a name.
 pub fn streams(config: &Config, node: &Node) -> Vec<SocketAddr> {
-    let by_stream = named(config).filter(|(peer, _)| peer.tcp != Tcp::Off);
-    let ends = by_stream.flat_map(|(peer, _)| {
+    let is_named = |peer: &&config::Peer| {
+        let address = peer.address.as_ref();
+        address.is_some_and(|address| address.name().is_some())
+    };
+    let peers = config.peers.iter().filter(is_named);
+    let by_stream = peers.filter(|peer| peer.tcp != Tcp::Off);
+    let ends = by_stream.flat_map(|peer| {
         let id = node.names().id(&peer.party.name);
         let addresses = id.map_or_else(Vec::new, |id: PeerId| node.addresses_of(id));
         let port = peer.tcp_port;

@@ -98,19 +98,30 @@ fn what_is_no_address_is_told_with_the_forms_there_are() {
     }
 }
 
+// Works: names
+#[test]
+fn nodes_that_we_connect_to_have_names_too() {
+    let keys = "psk = \"office.psk\"\naddress = \"fa.example.net:4501\"\n";
+    let licensed = format!("{MOBILE}[licensed.fa]\n{keys}");
+    let node = &Folder::new().load(&licensed).unwrap().licensed[0];
+    assert_eq!(node.address.name(), Some("fa.example.net"));
+    assert_eq!(node.address.port, Some(4501));
+    assert_eq!(node.party.identity, "fa.example.net".parse().unwrap());
+    let without = licensed.replace("address = \"fa", "id = \"fa.example.net\"\n# \"fa");
+    let told = fault(&without);
+    assert!(told.contains("`address` is missing"), "{told}");
+}
+
 // Refuses: names
 #[test]
-fn names_are_for_peers_of_tunnels_only() {
-    let node = "[licensed.fa]\nid = \"fa.example.net\"\npsk = \"office.psk\"\naddress = \"fa.example.net\"\n";
-    let lines = Folder::new().lines(&format!("{MOBILE}{node}"));
+fn names_are_for_hosts_that_we_connect_to() {
+    let gateway = "[gateway.gw]\nid = \"gw\"\npsk = \"office.psk\"\naddress = \"gw.example.net\"\n";
+    let lines = Folder::new().lines(&format!("{MOBILE}{gateway}"));
     let told = lines
         .iter()
-        .find(|line| line.contains("licensed.fa.address"));
+        .find(|line| line.contains("gateway.gw.address"));
     let told = told.expect("the name is refused");
-    assert!(
-        told.contains("only `address` of [peer.NAME] may be a name"),
-        "{told}"
-    );
+    assert!(told.contains("[peer.NAME], [licensed.NAME] and"), "{told}");
     let transport = with("gw.example.net").replace("10.8.0.0/16", "192.0.2.1/32");
     let told = fault(&format!("{transport}mode = \"transport\"\n"));
     assert!(told.contains("that is a name"), "{told}");
