@@ -51,12 +51,14 @@ pub struct Crowd<K> {
 /// The members from one site.
 #[derive(Clone, Debug)]
 struct Site<K> {
-    /// Members in the order of their arrival.
-    members: BTreeMap<u64, Member<K>>,
-    /// Arrivals of the members of each host.
-    hosts: BTreeMap<u128, BTreeSet<u64>>,
+    /// Number of members.
+    members: usize,
+    /// Members of each host, in the order of their arrival.
+    hosts: BTreeMap<u128, Members<K>>,
     ranks: Ranks,
 }
+
+type Members<K> = BTreeMap<u64, Member<K>>;
 
 #[derive(Clone, Copy, Debug)]
 struct Member<K> {
@@ -90,7 +92,7 @@ impl<K> Default for Crowd<K> {
 impl<K> Default for Site<K> {
     fn default() -> Self {
         Self {
-            members: BTreeMap::new(),
+            members: 0,
             hosts: BTreeMap::new(),
             ranks: Ranks::default(),
         }
@@ -176,7 +178,7 @@ impl<K: Copy + Ord> Crowd<K> {
             site.get_mut().remove(arrival, host);
             self.ranks
                 .replace(*site.key(), before, site.get().standing());
-            if site.get().members.is_empty() {
+            if site.get().members == 0 {
                 site.remove();
             }
         }
@@ -186,8 +188,8 @@ impl<K: Copy + Ord> Crowd<K> {
     fn crowding(&self, host: u128) -> Crowding {
         let site = self.sites.get(&site(host));
         site.map_or((0, 0), |site| {
-            let of_host = site.hosts.get(&host).map_or(0, BTreeSet::len);
-            (site.members.len(), of_host)
+            let of_host = site.hosts.get(&host).map_or(0, BTreeMap::len);
+            (site.members, of_host)
         })
     }
 }
@@ -196,14 +198,15 @@ impl<K: Copy> Site<K> {
     fn standing(&self) -> Option<Standing> {
         let (host, _) = self.ranks.0.last()?;
         Some(Standing {
-            members: self.members.len(),
+            members: self.members,
             of_host: host.members,
             ..*host
         })
     }
 
     fn oldest_of(&self, host: u128) -> Option<Member<K>> {
-        self.members.get(self.hosts.get(&host)?.first()?).copied()
+        let (_, oldest) = self.hosts.get(&host)?.first_key_value()?;
+        Some(*oldest)
     }
 
     fn most_crowded(&self) -> Option<Member<K>> {
@@ -217,17 +220,17 @@ impl<K: Copy> Site<K> {
     fn insert(&mut self, arrival: u64, member: Member<K>) {
         let of_host = self.hosts.entry(member.host).or_default();
         let before = Standing::of(of_host);
-        of_host.insert(arrival);
+        of_host.insert(arrival, member);
         self.ranks
             .replace(member.host, before, Standing::of(of_host));
-        self.members.insert(arrival, member);
+        self.members += 1;
     }
 
     fn remove(&mut self, arrival: u64, host: u128) {
-        self.members.remove(&arrival);
         if let btree_map::Entry::Occupied(mut of_host) = self.hosts.entry(host) {
             let before = Standing::of(of_host.get());
-            of_host.get_mut().remove(&arrival);
+            let removed = of_host.get_mut().remove(&arrival);
+            self.members -= usize::from(removed.is_some());
             self.ranks
                 .replace(host, before, Standing::of(of_host.get()));
             if of_host.get().is_empty() {
@@ -251,11 +254,12 @@ struct Standing {
 }
 
 impl Standing {
-    fn of(arrivals: &BTreeSet<u64>) -> Option<Self> {
+    fn of<K>(members: &Members<K>) -> Option<Self> {
+        let (oldest, _) = members.first_key_value()?;
         Some(Self {
-            members: arrivals.len(),
+            members: members.len(),
             of_host: 0,
-            oldest: Reverse(*arrivals.first()?),
+            oldest: Reverse(*oldest),
         })
     }
 }

@@ -14,6 +14,7 @@ remote = ["10.1.0.2/32", "fd00:1::2/128"]
 "#;
 
 const PAGE: &str = include_str!("../../../../docs/operate/settings.md");
+const README: &str = include_str!("../../../../README.md");
 
 /// Returns the settings that a file needs, and if each is vital.
 fn needs(text: &str) -> Vec<(String, bool)> {
@@ -134,5 +135,13 @@ fn the_page_names_every_setting_that_check_and_doctor_name() {
     let settings = [Setting::ForwardIpv4, Setting::ForwardIpv6];
     for setting in settings.into_iter().chain(["all", "wlan0"].map(interface)) {
         assert!(PAGE.contains(&format!("`{setting}`")), "{setting}");
+    }
+}
+
+/// The README has no room for reasons, and leads to the page.
+#[test]
+fn the_readme_names_the_kinds_of_settings_and_the_page() {
+    for words in [V4, V6, "rp_filter", "](docs/operate/settings.md)"] {
+        assert!(README.contains(words), "{words}");
     }
 }

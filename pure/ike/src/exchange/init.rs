@@ -57,6 +57,13 @@ const fn of(group: Group) -> crypto::Group {
     }
 }
 
+/// Replaces the public value of a message that begins with [`payloads`].
+pub(crate) fn set_public(message: &mut Message, public: &[u8]) {
+    if let Some(Payload::KeyExchange(key)) = message.payloads.get_mut(1) {
+        key.public = public.to_vec();
+    }
+}
+
 /// Returns the three payloads with which every message of the exchange begins.
 pub(crate) fn payloads(
     proposals: Vec<Proposal>,

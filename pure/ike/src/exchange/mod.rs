@@ -6,6 +6,7 @@ pub(crate) mod init;
 pub(crate) mod rules;
 
 use crypto::sha256;
+use std::sync::LazyLock;
 use wire::ike::{
     KeyExchange, Message, Notify, NotifyType, Payload, PayloadType, Proposal, VENDOR_ID_TEXT,
 };
@@ -79,13 +80,19 @@ pub(crate) fn nonce(message: &Message) -> Option<&[u8]> {
     })
 }
 
+/// The beginning of a hash of our name.
+static VENDOR_ID: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let hash = sha256(&[VENDOR_ID_TEXT.as_bytes()]);
+    hash[..16].to_vec()
+});
+
 /// Returns our vendor ID. Private numbers are used only if both ends sent it.
 pub(crate) fn vendor_id() -> Payload {
-    let hash = sha256(&[VENDOR_ID_TEXT.as_bytes()]);
-    Payload::VendorId(hash[..16].to_vec())
+    Payload::VendorId(VENDOR_ID.clone())
 }
 
 /// Returns true if a message has our vendor ID, so that its sender understands our private numbers.
 pub(crate) fn is_ours(message: &Message) -> bool {
-    message.payloads.contains(&vendor_id())
+    let is_ours = |payload: &Payload| matches!(payload, Payload::VendorId(id) if *id == *VENDOR_ID);
+    message.payloads.iter().any(is_ours)
 }

@@ -11,7 +11,7 @@ use super::established::Next;
 use super::protected;
 use super::turn::{Context, Turn, Verdict};
 use crate::allowed_suites::group_named;
-use crate::attempt::{self, Offer};
+use crate::attempt::Offer;
 use crate::auth::PeerProved;
 use crate::auth::responder::judge;
 use crate::auth::transcript::Transcript;
@@ -323,7 +323,9 @@ impl AwaitProof {
 
     /// Returns what the initiator offers.
     fn offer(&self) -> Offer {
-        attempt::of_initiator(&[], Some(&self.request), true)
+        let mut offer = Offer::default();
+        offer.read_auth(&self.request, true, true);
+        offer
     }
 
     /// Ends the SA, which keeps its place among the half-open ones until it would have expired.

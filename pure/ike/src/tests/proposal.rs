@@ -100,9 +100,11 @@ fn an_unknown_type_or_attribute_makes_a_proposal_unacceptable() {
         .transforms
         .push(Transform::plain(TransformType(6), 35));
     let mut marked = ike(&only(Suite::Aes128Gcm16));
-    marked.transforms[0]
-        .attributes
-        .push(Attribute::KeyLength(128));
+    // A second key length.
+    marked.transforms[0].others.push(Attribute {
+        kind: 0x800e,
+        value: vec![0, 128],
+    });
     assert_eq!(choose_ike(&[strange.clone(), marked], &both()), None);
     let plain = Proposal {
         number: 2,
@@ -445,7 +447,7 @@ fn combinations() -> Vec<Vec<Transform>> {
     let numbers = || (0..50).chain(41_095..41_105);
     let lengths = [0, 1, 64, 128, 192, 256, 512].map(Some);
     let cipher = |id, bits: Option<u16>| Transform {
-        attributes: bits.map(Attribute::KeyLength).into_iter().collect(),
+        key_bits: bits,
         ..Transform::plain(TransformType::ENCR, id)
     };
     let mut combinations = Vec::new();

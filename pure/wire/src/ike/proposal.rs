@@ -19,13 +19,13 @@ pub const MAX_PROPOSALS: usize = 64;
 /// Most transforms of a proposal. The count is one octet.
 pub const MAX_TRANSFORMS: usize = u8::MAX as usize;
 
-/// Most attributes of a transform that are read. A transform with more matches none of ours.
+/// Most other attributes of a transform that are kept. One is enough to match none of ours.
 const MAX_ATTRIBUTES: usize = 8;
 const LAST: u8 = 0;
 const MORE_PROPOSALS: u8 = 2;
 const MORE_TRANSFORMS: u8 = 3;
 const SHORT_ATTRIBUTE: u16 = 0x8000;
-const KEY_LENGTH: u16 = 14;
+const KEY_LENGTH: u16 = SHORT_ATTRIBUTE | 14;
 
 /// A way to protect an SA. The responder chooses one transform of each type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,22 +47,19 @@ pub struct Transform {
     pub kind: TransformType,
     /// Identifier in the registry of its type.
     pub id: u16,
-    /// Parameters of the algorithm.
-    pub attributes: Vec<Attribute>,
+    /// Key length in bits: the only attribute that is supported (RFC 7296 section 3.3.5).
+    pub key_bits: Option<u16>,
+    /// Attributes other than one key length. A transform with any cannot be chosen.
+    pub others: Vec<Attribute>,
 }
 
-/// A parameter of a transform.
+/// An unsupported parameter of a transform.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Attribute {
-    /// Key length in bits.
-    KeyLength(u16),
-    /// An unsupported attribute. Its transform cannot be chosen.
-    Other {
-        /// Attribute type with the format bit.
-        kind: u16,
-        /// Value of the attribute.
-        value: Vec<u8>,
-    },
+pub struct Attribute {
+    /// Attribute type with the format bit.
+    pub kind: u16,
+    /// Value of the attribute.
+    pub value: Vec<u8>,
 }
 
 impl Transform {
@@ -71,16 +68,18 @@ impl Transform {
         Self {
             kind,
             id,
-            attributes: Vec::new(),
+            key_bits: None,
+            others: Vec::new(),
         }
     }
 
     /// Returns a cipher with its key length in bits.
-    pub fn encryption(id: EncryptionId, bits: u16) -> Self {
+    pub const fn encryption(id: EncryptionId, bits: u16) -> Self {
         Self {
             kind: TransformType::ENCR,
             id: id.0,
-            attributes: vec![Attribute::KeyLength(bits)],
+            key_bits: Some(bits),
+            others: Vec::new(),
         }
     }
 
@@ -145,12 +144,9 @@ impl fmt::Display for Transform {
             kind if kind.is_additional() => write!(f, "{}", GroupId(self.id)),
             TransformType(kind) => write!(f, "{} of type {kind}", self.id),
         }?;
-        self.attributes
-            .iter()
-            .try_for_each(|attribute| match attribute {
-                Attribute::KeyLength(bits) => write!(f, "-{bits}"),
-                Attribute::Other { kind, .. } => write!(f, " with attribute {kind}"),
-            })
+        self.key_bits.map_or(Ok(()), |bits| write!(f, "-{bits}"))?;
+        let mut others = self.others.iter();
+        others.try_for_each(|other| write!(f, " with attribute {}", other.kind))
     }
 }
 
@@ -216,59 +212,53 @@ impl Transform {
         self.kind.encode(out);
         out.push(0);
         out.extend_from_slice(&self.id.to_be_bytes());
-        self.attributes
-            .iter()
-            .for_each(|attribute| attribute.encode(out));
+        if let Some(bits) = self.key_bits {
+            out.extend_from_slice(&KEY_LENGTH.to_be_bytes());
+            out.extend_from_slice(&bits.to_be_bytes());
+        }
+        self.others.iter().for_each(|other| other.encode(out));
     }
 
     fn read_body(body: &mut Reader<'_>) -> Result<Self, Malformed> {
         let kind = TransformType::read(body)?;
         body.take(1)?;
         let id = body.u16()?;
-        let mut attributes = Vec::new();
+        let mut transform = Self::plain(kind, id);
         while !body.is_empty() {
-            let attribute = Attribute::read(body)?;
-            if attributes.len() < MAX_ATTRIBUTES {
-                attributes.push(attribute);
-            }
+            transform.read_attribute(body)?;
         }
-        Ok(Self {
-            kind,
-            id,
-            attributes,
-        })
+        Ok(transform)
+    }
+
+    fn read_attribute(&mut self, body: &mut Reader<'_>) -> Result<(), Malformed> {
+        let kind = body.u16()?;
+        let length = match kind & SHORT_ATTRIBUTE {
+            0 => usize::from(body.u16()?),
+            _ => 2,
+        };
+        let value = body.take(length)?;
+        match (value, self.key_bits) {
+            (&[high, low], None) if kind == KEY_LENGTH => {
+                self.key_bits = Some(u16::from_be_bytes([high, low]));
+            }
+            _ if self.others.len() < MAX_ATTRIBUTES => {
+                let value = value.to_vec();
+                self.others.push(Attribute { kind, value });
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }
 
-impl Codec for Attribute {
+impl Attribute {
     fn encode(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::KeyLength(bits) => {
-                out.extend_from_slice(&(SHORT_ATTRIBUTE | KEY_LENGTH).to_be_bytes());
-                out.extend_from_slice(&bits.to_be_bytes());
-            }
-            Self::Other { kind, value } => {
-                out.extend_from_slice(&kind.to_be_bytes());
-                if kind & SHORT_ATTRIBUTE == 0 {
-                    let length = u16::try_from(value.len()).unwrap_or(u16::MAX);
-                    out.extend_from_slice(&length.to_be_bytes());
-                }
-                out.extend_from_slice(value);
-            }
+        out.extend_from_slice(&self.kind.to_be_bytes());
+        if self.kind & SHORT_ATTRIBUTE == 0 {
+            let length = u16::try_from(self.value.len()).unwrap_or(u16::MAX);
+            out.extend_from_slice(&length.to_be_bytes());
         }
-    }
-
-    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let kind = reader.u16()?;
-        if kind == SHORT_ATTRIBUTE | KEY_LENGTH {
-            return reader.u16().map(Self::KeyLength);
-        }
-        let length = match kind & SHORT_ATTRIBUTE {
-            0 => usize::from(reader.u16()?),
-            _ => 2,
-        };
-        let value = reader.take(length)?.to_vec();
-        Ok(Self::Other { kind, value })
+        out.extend_from_slice(&self.value);
     }
 }
 

@@ -641,19 +641,23 @@ fn selector() -> impl Strategy<Value = TrafficSelector> {
 
 fn attribute() -> impl Strategy<Value = Attribute> {
     prop_oneof![
-        any::<u16>().prop_map(Attribute::KeyLength),
-        (0..0x7fff_u16, octets(0..9)).prop_map(|(kind, value)| Attribute::Other { kind, value }),
-        (0x8010..0xffff_u16, octets(2..3))
-            .prop_map(|(kind, value)| Attribute::Other { kind, value }),
+        (0..0x7fff_u16, octets(0..9)).prop_map(|(kind, value)| Attribute { kind, value }),
+        (0x8010..0xffff_u16, octets(2..3)).prop_map(|(kind, value)| Attribute { kind, value }),
     ]
 }
 
 fn proposal() -> impl Strategy<Value = Proposal> {
-    let transform = (any::<u8>(), any::<u16>(), vec(attribute(), 0..4));
-    let transform = transform.prop_map(|(kind, id, attributes)| Transform {
+    let transform = (
+        any::<u8>(),
+        any::<u16>(),
+        any::<Option<u16>>(),
+        vec(attribute(), 0..4),
+    );
+    let transform = transform.prop_map(|(kind, id, key_bits, others)| Transform {
         kind: TransformType(kind),
         id,
-        attributes,
+        key_bits,
+        others,
     });
     (any::<u8>(), any::<u8>(), octets(0..9), vec(transform, 0..9)).prop_map(
         |(number, protocol, spi, transforms)| Proposal {
