@@ -5,6 +5,7 @@
 //! all unknown hosts together have one. They do not use up the quotas of `journal.rs`.
 
 use crate::quota::Quota;
+use control::Selection;
 use model::{Flow, Instant, Path, PeerId, PeerNames, Transmit};
 use node::{DropReason, Event, Node, Packet};
 use std::borrow::Cow;
@@ -17,6 +18,8 @@ use wire::ike::{Datagram, Header, Payload};
 /// Quotas of lines.
 #[derive(Default)]
 pub struct Trace {
+    /// The peers that lines are about.
+    about: Selection,
     /// For lines about messages, by peer; `None` for all unknown hosts.
     messages: BTreeMap<Option<PeerId>, Quota>,
     /// For lines about packets that the main thread drops.
@@ -27,8 +30,28 @@ pub struct Trace {
 #[derive(Default)]
 pub struct Drops {
     quota: Quota,
-    /// The names that the main thread has set. Other threads read them for a line only.
-    names: Arc<Mutex<Arc<PeerNames>>>,
+    /// What the main thread has set. Other threads read it for a line only.
+    shown: Arc<Mutex<Shown>>,
+}
+
+/// The peers that lines about dropped packets are about, and their names.
+#[derive(Default)]
+struct Shown {
+    names: Arc<PeerNames>,
+    about: Selection,
+}
+
+/// Locks what is shown. A poisoned lock is harmless: a change is complete at once.
+fn lock(shown: &Mutex<Shown>) -> MutexGuard<'_, Shown> {
+    shown.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns true if lines are about a peer, or about an unknown host.
+fn shows(about: &Selection, name: Option<&str>) -> bool {
+    match name {
+        Some(name) => about.has_name(name),
+        None => about.peers.is_empty(),
+    }
 }
 
 impl Drops {
@@ -36,22 +59,26 @@ impl Drops {
     pub fn beside(&self) -> Self {
         Self {
             quota: Quota::default(),
-            names: Arc::clone(&self.names),
+            shown: Arc::clone(&self.shown),
         }
     }
 
     /// Sets the names, for all threads.
     pub fn set_names(&self, names: &Arc<PeerNames>) {
-        *self.names() = Arc::clone(names);
-    }
-
-    /// Locks the names. A poisoned lock is harmless: a change is complete at once.
-    fn names(&self) -> MutexGuard<'_, Arc<PeerNames>> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shown).names = Arc::clone(names);
     }
 }
 
 impl Trace {
+    /// Has lines be about these peers only, given by name or pattern; about all if there are none.
+    pub fn set_peers(&mut self, peers: &[String]) {
+        self.about = Selection {
+            peers: peers.to_vec(),
+            ..Selection::default()
+        };
+        lock(&self.dropped.shown).about = self.about.clone();
+    }
+
     /// Notes the name of a user that is up. Names are copied for that, so only if lines about
     /// packets are logged.
     pub fn note_user(&self, event: &Event, names: &Arc<PeerNames>) {
@@ -142,9 +169,13 @@ impl Trace {
     /// Returns the beginning of a line about a message, if there is room for the line.
     fn begin(&mut self, node: &Node, message: &[u8], now: Instant) -> Option<String> {
         let peer = node.peer_of(message);
+        let name = peer.map(|peer| node.name(peer));
+        if !shows(&self.about, name) {
+            return None;
+        }
         let left_out = self.messages.entry(peer).or_default().take(now)?;
-        let whose = peer.map_or("unidentified host".to_owned(), |peer| {
-            format!("peer {}", node.name(peer))
+        let whose = name.map_or("unidentified host".to_owned(), |name| {
+            format!("peer {name}")
         });
         if left_out > 0 {
             tracing::debug!("{whose}: omitted {left_out} lines about messages before this one");
@@ -189,23 +220,24 @@ pub fn dropped(
     drops: &mut Drops,
     now: Instant,
 ) {
-    if !begin_packet(drops, now) {
+    let shown = lock(&drops.shown);
+    let name = peer.map(|peer| shown.names.name(peer));
+    if !shows(&shown.about, name) || !begin_packet(&mut drops.quota, now) {
         return;
     }
     let what = describe_packet(packet);
-    match peer {
-        Some(peer) => {
-            let names = drops.names();
-            let peer = names.name(peer);
-            tracing::trace!("peer {peer}: dropped {what}: {why}");
-        }
+    match name {
+        Some(peer) => tracing::trace!("peer {peer}: dropped {what}: {why}"),
         None => tracing::trace!("dropped {what}: {why}"),
     }
 }
 
 /// Logs an acknowledgement in transit that a licensed node does not forward now.
 pub fn suppressed(packet: &[u8], drops: &mut Drops, now: Instant) {
-    if !tracing::enabled!(Level::TRACE) || !begin_packet(drops, now) {
+    if !tracing::enabled!(Level::TRACE)
+        || !shows(&lock(&drops.shown).about, None)
+        || !begin_packet(&mut drops.quota, now)
+    {
         return;
     }
     let flow = wire::ip::flow(packet).map(|flow| describe_flow(&flow));
@@ -217,8 +249,8 @@ pub fn suppressed(packet: &[u8], drops: &mut Drops, now: Instant) {
 }
 
 /// Returns true if there is room for a line about a dropped packet.
-fn begin_packet(drops: &mut Drops, now: Instant) -> bool {
-    let left_out = drops.quota.take(now);
+fn begin_packet(quota: &mut Quota, now: Instant) -> bool {
+    let left_out = quota.take(now);
     if let Some(left_out @ 1..) = left_out {
         tracing::trace!("omitted {left_out} lines about dropped packets before this one");
     }

@@ -44,8 +44,19 @@ fn an_unknown_key_is_named_with_its_place_and_the_nearest_known_one() {
     );
     assert_eq!(
         only_fault(&format!("{NODE}{OFFICE}[log]\nxyz = 1\n")),
-        "10:1 log.xyz | unknown key | possible here: `level`"
+        "10:1 log.xyz | unknown key | possible here: `level`, `peers`"
     );
+}
+
+#[test]
+fn a_peer_to_log_about_has_a_table_unless_it_is_a_pattern() {
+    let told = |peers: &str| format!("{NODE}{OFFICE}[log]\npeers = {peers}\n");
+    assert_eq!(
+        only_fault(&told(r#"["office", "ofice"]"#)),
+        "10:20 log.peers[1] | there is no peer `ofice` | did you mean `office`?"
+    );
+    let loaded = Folder::new().load(&told(r#"["office", "u1*"]"#));
+    assert_eq!(loaded.unwrap().log_peers, ["office", "u1*"]);
 }
 
 // Refuses: resume

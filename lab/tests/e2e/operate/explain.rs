@@ -11,6 +11,7 @@ use lab::pair::{
 };
 use os::Family;
 use serde_json::Value;
+use std::time::{Duration, Instant};
 
 /// Returns the mobile node's and the gateway's configuration.
 fn configs(terms: Terms<'_>) -> [String; 2] {
@@ -122,7 +123,7 @@ fn another_key() -> Result<()> {
 fn an_identity_that_nobody_has() -> Result<()> {
     let [mobile, gateway] = configs(Terms::PLAIN);
     let mobile = mobile.replace("alice@example.net", "alise@example.net");
-    let (_pair, tunnel) = start([mobile, gateway.clone()])?;
+    let (_pair, mut tunnel) = start([mobile, gateway.clone()])?;
     let explained = wait_for(&tunnel.gateway, "alice", |e| !e["stranger"].is_null())?;
     let stranger = &explained["stranger"];
     ensure!(
@@ -136,6 +137,11 @@ fn an_identity_that_nobody_has() -> Result<()> {
         "id = \"alise@example.net\"",
     )?;
     ensure!(explained["attempt"].is_null(), "{explained}");
+    // Tools that block addresses read both.
+    let remote = stranger["remote"].as_str().unwrap_or_default();
+    ensure!(remote.starts_with("10.3.0.2:"), "{stranger}");
+    let line = "unidentified host at 10.3.0.2:";
+    tunnel.gateway.process().wait_for_log(line, DEADLINE)?;
     let explained = wait(&tunnel.mobile, "office", "failed")?;
     let reason = explained["attempt"]["reason"].as_str().unwrap_or("");
     ensure!(reason.contains("alise@example.net"), "{reason}");
@@ -341,6 +347,7 @@ fn a_certificate_where_a_psk_is_expected() -> Result<()> {
 #[lab::test]
 fn no_answer_at_all() -> Result<()> {
     let pair = Pair::new("explain")?;
+    let begun = Instant::now();
     let mut mobile = pair.start_mobile(Family::V4, Terms::PLAIN, "auto")?;
     let explained = wait_for(&mobile, "office", |explained| {
         explained["attempt"]["tries"].as_u64() > Some(2)
@@ -356,8 +363,15 @@ fn no_answer_at_all() -> Result<()> {
     let text = mobile.strata_text("status")?;
     ensure!(text.contains("no answer yet"), "{text}");
     let line = "peer office: no answer yet from 192.0.2.1:500";
-    mobile.process().wait_for_log(line, DEADLINE)
+    mobile.process().wait_for_log(line, DEADLINE)?;
+    let took = begun.elapsed();
+    println!("told after {} ms", took.as_millis());
+    ensure!(took < OVERDUE * 2, "{took:?}");
+    Ok(())
 }
+
+/// Time without an answer after which a line of the log tells that.
+const OVERDUE: Duration = Duration::from_secs(5);
 
 // Works: failures
 #[lab::test]

@@ -155,6 +155,68 @@ fn at_trace_the_drops_of_a_peer_are_found_by_its_name() -> Result<()> {
     Ok(())
 }
 
+/// The gateway has lines about alice, about other peers, or about all, in each direction. A packet
+/// on no SA is about none of them.
+// Works: failures
+#[lab::test]
+fn messages_and_drops_are_logged_for_one_peer_where_that_is_wanted() -> Result<()> {
+    let pair = Pair::new("sight")?;
+    let [mobile, plain] = plain::configs("", "");
+    let config = |peers: &str| format!("{plain}[log]\nlevel = \"trace\"\n{peers}\n");
+    let tunnel = plain::start_with(&pair, &[mobile, config("peers = [\"fa\"]")])?;
+    let gateway = &tunnel.gateway;
+    let messages = || Ok::<_, anyhow::Error>(lines(gateway, &[": sent ", ": received "])?);
+    let drops = || Ok::<_, anyhow::Error>(lines(gateway, &["dropped an ESP packet"])?);
+    let forge = |spi: u32| {
+        let forged = [&spi.to_be_bytes()[..], &[0, 0, 0, 99], &[7; 40]].concat();
+        send(&pair.between, "192.0.2.2", &forged, "192.0.2.1:4500")
+    };
+    let up_and_attacked = || -> Result<()> {
+        tunnel.up()?;
+        let status = tunnel.mobile.strata("status")?;
+        let children = children(&status);
+        let spi = children[0]["spi_out"].as_str().context("an SPI")?;
+        let spi = u32::from_str_radix(spi, 16)?;
+        let before = dropped(gateway)?;
+        forge(spi)?;
+        forge(spi ^ 1)?;
+        until("the drops", DEADLINE, || {
+            Ok((dropped(gateway)? >= before + 2).then_some(()))
+        })?;
+        tunnel.mobile.strata_text("down office").map(drop)
+    };
+    up_and_attacked()?;
+    let change = gateway.change(&config("peers = [\"al*\"]"))?;
+    let line = "~ log.peers [fa] -> [al*] (applied)";
+    ensure!(change.contains(line), "{change}");
+    let about_others = [messages()?, drops()?].concat();
+    let is_about_alice = |line: &String| line.contains("peer alice: ");
+    ensure!(!about_others.iter().any(is_about_alice), "{about_others:?}");
+    up_and_attacked()?;
+    for mut lines in [messages()?, drops()?] {
+        lines.retain(|line| !about_others.contains(line));
+        ensure!(
+            !lines.is_empty() && lines.iter().all(is_about_alice),
+            "{lines:?}"
+        );
+    }
+    // Control: without the key, lines are about all.
+    gateway.change(&config(""))?;
+    up_and_attacked()?;
+    for lines in [messages()?, drops()?] {
+        ensure!(!lines.iter().all(is_about_alice), "{lines:?}");
+    }
+    gateway.configure(&config("peers = [\"alise\"]"))?;
+    gateway.refuses("reload", "did you mean `alice`?")
+}
+
+/// Returns the number of packets that a daemon dropped as forged or on no SA.
+fn dropped(daemon: &Daemon) -> Result<u64> {
+    let status = daemon.strata("status")?;
+    let drops = status["status"]["drops"].as_object().context("drops")?;
+    Ok(drops.values().filter_map(Value::as_u64).sum())
+}
+
 /// Type of a notify payload, and of the notify that contains a cookie (RFC 7296 section 2.6).
 const NOTIFY: u8 = 41;
 const COOKIE: [u8; 2] = 16_390_u16.to_be_bytes();
