@@ -272,18 +272,21 @@ impl Crowd {
     /// Deletes the tunnels of the last initiators, and waits until the responder has confirmed.
     pub fn leave(&mut self, count: usize) -> Result<()> {
         let from = self.initiators.len().saturating_sub(count);
-        let patience = clock::now() + PATIENCE;
-        let mut next = from;
+        let (mut next, mut leaving) = (from..self.initiators.len(), Vec::new());
+        let mut patience = clock::now() + PATIENCE;
         loop {
-            let leaving = self.initiators[from..next].iter();
-            let leaving = leaving.filter(|one| one.engine.sas().next().is_some());
-            let (leaving, now) = (leaving.count(), clock::now());
-            if next < self.initiators.len() && leaving < BREATH {
-                self.initiators[next].engine.shutdown(now);
-                self.process(next, now);
-                next += 1;
-            } else if leaving > 0 {
-                ensure!(now < patience, "{leaving} tunnels do not end");
+            let is_up = |one: &usize| self.initiators[*one].engine.sas().next().is_some();
+            leaving.retain(is_up);
+            let (now, has_room) = (clock::now(), leaving.len() < BREATH);
+            if has_room && let Some(index) = next.next() {
+                let leaver = &mut self.initiators[index];
+                leaver.engine.shutdown(now + leaver.ahead);
+                self.process(index, now);
+                leaving.push(index);
+                patience = now + PATIENCE;
+            } else if !leaving.is_empty() {
+                let count = leaving.len();
+                ensure!(now < patience, "{count} tunnels do not end");
                 self.turn(patience)?;
             } else {
                 break;

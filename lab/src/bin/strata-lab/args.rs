@@ -312,6 +312,14 @@ pub struct BenchIke {
     /// Number of set-ups in each round
     #[arg(long, value_name = "N", value_parser = setups(), conflicts_with_all = ["simultaneous", "flood"])]
     pub setups: Option<u32>,
+    /// Number of rounds [default: 7]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=7),
+        conflicts_with_all = ["simultaneous", "flood"]
+    )]
+    pub rounds: Option<u32>,
     /// Measure set-ups while N tunnels are up instead, also of strongSwan, for each N of the list
     #[arg(
         long,
@@ -353,9 +361,10 @@ pub struct BenchIke {
     pub wrong_key: bool,
 }
 
-/// Each set-up has its own address and its own table in the responder's configuration.
+/// Each set-up has its own address and its own table in the responder's configuration. There are a
+/// million inner addresses, and names of six digits: enough for all rounds.
 fn setups() -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(1..=60_000)
+    clap::value_parser!(u32).range(1..=100_000)
 }
 
 /// Default folder for results.

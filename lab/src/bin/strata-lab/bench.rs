@@ -14,7 +14,7 @@ use std::io::Write;
 use std::path::Path;
 use terminal::{Exit, Output};
 
-/// Rounds, and set-ups per round.
+/// Rounds, and set-ups per round, unless the command line has others.
 const ROUNDS: (usize, u32) = (7, 400);
 const QUICK_ROUNDS: (usize, u32) = (3, 100);
 
@@ -192,15 +192,24 @@ fn options(ike: &BenchIke) -> Options {
 }
 
 /// Returns the options of set-ups while many tunnels are up, the fewest first.
-fn crowded(ike: &BenchIke) -> growth::Options {
+/// Returns the number of rounds, and that of set-ups in each.
+fn rounds(ike: &BenchIke) -> (usize, usize) {
     let (rounds, setups) = if ike.quick { QUICK_ROUNDS } else { ROUNDS };
+    (
+        ike.rounds.map_or(rounds, |rounds| rounds as usize),
+        ike.setups.unwrap_or(setups) as usize,
+    )
+}
+
+fn crowded(ike: &BenchIke) -> growth::Options {
+    let (rounds, setups) = rounds(ike);
     let tunnels = ike.tunnels.iter().flatten();
     let mut tunnels: Vec<_> = tunnels.map(|tunnels| *tunnels as usize).collect();
     tunnels.sort_unstable();
     growth::Options {
         tunnels,
         rounds,
-        setups: ike.setups.unwrap_or(setups) as usize,
+        setups,
         configured: if ike.quick {
             QUICK_CONFIGURED
         } else {
@@ -211,17 +220,17 @@ fn crowded(ike: &BenchIke) -> growth::Options {
 }
 
 fn resumed(ike: &BenchIke, way: resume::Way) -> resume::Options {
-    let (rounds, setups) = if ike.quick { QUICK_ROUNDS } else { ROUNDS };
+    let (rounds, setups) = rounds(ike);
     resume::Options {
         way,
         rounds,
-        setups: ike.setups.unwrap_or(setups) as usize,
+        setups,
         control: ike.wrong_key.then_some(resume::Control::WrongKey),
     }
 }
 
 fn load(ike: &BenchIke) -> Load {
-    let (rounds, setups) = if ike.quick { QUICK_ROUNDS } else { ROUNDS };
+    let (rounds, setups) = rounds(ike);
     let seconds = if ike.quick { QUICK_SECONDS } else { SECONDS };
     match (ike.simultaneous, ike.flood) {
         (Some(initiators), _) => Load::Simultaneous {
@@ -233,7 +242,7 @@ fn load(ike: &BenchIke) -> Load {
         },
         (None, None) => Load::Rate {
             rounds,
-            setups: ike.setups.unwrap_or(setups) as usize,
+            setups,
             at_once: AT_ONCE,
         },
     }
