@@ -4,6 +4,7 @@ mod addresses;
 mod back;
 mod children;
 mod clone;
+mod disk;
 mod kem;
 mod names;
 mod pki;
