@@ -229,7 +229,11 @@ impl TrustStore {
             });
             revoked.flatten().unwrap_or_else(|| untrusted(error, owner))
         };
-        let authorities: Vec<_> = self.authorities.iter().map(der).collect();
+        // A gateway may have a CA for each of many tables, so the others are not even parsed.
+        let top = line.last().copied().unwrap_or(owner);
+        let named = self.authorities.iter().filter(|ca| top.names_issuer(ca));
+        let named: Vec<_> = named.collect();
+        let authorities: Vec<_> = named.iter().copied().map(der).collect();
         let anchors = authorities.iter().map(webpki::anchor_from_trusted_cert);
         let anchors: Vec<_> = anchors
             .collect::<Result<_, _>>()
@@ -244,9 +248,7 @@ impl TrustStore {
             .verify_for_usage(algorithms, &anchors, &line, time, ForIke, revocation, None)
             .map_err(why)?;
         let index = anchors.iter().position(|anchor| anchor == path.anchor());
-        index
-            .map(|index| &self.authorities[index])
-            .ok_or(Untrusted::Missing)
+        index.map(|index| named[index]).ok_or(Untrusted::Missing)
     }
 
     /// Returns webpki's options for revocation, or `None` without lists and with the relaxed

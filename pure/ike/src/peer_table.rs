@@ -8,7 +8,7 @@ use crate::certificate_terms;
 use crate::config::{Config, Peer, PeerRole};
 use crate::signature::Signing;
 use crate::users::Users;
-use crypto::{Certificate, TrustStore};
+use crypto::TrustStore;
 use model::{Identity, PeerId, Wildcard};
 use rustc_hash::FxHasher;
 use std::cmp::Reverse;
@@ -181,17 +181,12 @@ fn rank(table: &Peer) -> Option<usize> {
 
 /// Returns the certification authorities that we trust for any peer, each once.
 fn trust_of_all(config: &Config) -> TrustStore {
-    let mut all: Vec<Certificate> = config.trust.authorities().to_vec();
-    let own = config
-        .peers
-        .iter()
-        .flat_map(|peer| &peer.certificate.authorities);
-    for authority in own {
-        if !all.contains(authority) {
-            all.push(authority.clone());
-        }
-    }
-    config.trust.with_authorities(all)
+    let peers = config.peers.iter();
+    let own = peers.flat_map(|peer| &peer.certificate.authorities);
+    let mut seen = BTreeSet::new();
+    let all = config.trust.authorities().iter().chain(own);
+    let all = all.filter(|authority| seen.insert(&authority.der));
+    config.trust.with_authorities(all.cloned().collect())
 }
 
 /// Equal identities have equal hashes, in whatever case they are written.

@@ -152,11 +152,16 @@ impl Signing {
     }
 }
 
+/// Most CAs in a CERTREQ: a kilobyte, so that the answer to IKE_SA_INIT stays one datagram. The
+/// payload is a hint (RFC 7296 section 3.7).
+const MOST_REQUESTED: usize = 50;
+
 /// Returns the CERTREQ payloads: the trusted CAs, if a peer authenticates by certificate, and an
 /// empty one for raw public keys, if one uses those.
 pub(crate) fn requests(authorities: &[Certificate], signing: Signing) -> Vec<Payload> {
     let request = |encoding, data| Payload::CertificateRequest { encoding, data };
-    let hashes: Vec<u8> = authorities.iter().flat_map(|ca| ca.key_id).collect();
+    let named = authorities.iter().take(MOST_REQUESTED);
+    let hashes: Vec<u8> = named.flat_map(|ca| ca.key_id).collect();
     let certificates = (signing.certificates && !hashes.is_empty())
         .then(|| request(CertificateEncoding::X509_SIGNATURE, hashes));
     // "The Certification Authority field MUST be empty" (RFC 7670 section 3).

@@ -353,13 +353,16 @@ fn find_peer<'c>(
     chain: &[Vec<u8>],
 ) -> Result<&'c Peer, Refusal> {
     let named = || config.named(identity);
-    if named().next().is_none() {
+    let first = named().next();
+    if first.is_none_or(|first| first.id.is_user()) {
         let tables = config.tables_for(identity);
         let terms: Vec<_> = tables.iter().map(|table| &table.certificate).collect();
         let place = certificate_terms::select(&terms, chain);
         let place = place.map_err(|why| bad_proof(identity, why))?;
         let table = tables.get(place).copied();
-        return table.ok_or_else(|| Refusal::UnknownIdentity(identity.clone()));
+        let is_of = |user: &&Peer| config.users.table(user.id) == table.map(|table| table.id);
+        let user = first.filter(is_of).or(table);
+        return user.ok_or_else(|| Refusal::UnknownIdentity(identity.clone()));
     }
     named()
         .find(|peer| peer.address == Some(from))

@@ -77,7 +77,8 @@ impl Engine {
             return refused(Refusal::UnknownIdentity(applicant.identity.clone()));
         };
         if found.users.is_some() {
-            return match self.enter_user(applicant) {
+            let entered = self.leave_other_tables(applicant, now);
+            return match entered.and_then(|()| self.enter_user(applicant)) {
                 Ok(peer) => Verdict {
                     peer,
                     refusal: None,
@@ -106,6 +107,31 @@ impl Engine {
             let up = sa.established().is_some_and(|up| !up.is_leaving());
             sa.core.id != id && up && sa.core.path.remote.ip() != applicant.from
         })
+    }
+
+    /// Removes what is left of an identity as the user of other tables, of which its certificate was
+    /// another one. An identity is the user of one table at once: its tunnel there stays.
+    fn leave_other_tables(&mut self, applicant: &Applicant, now: Instant) -> Result<(), Refusal> {
+        let users = &self.config.users;
+        let is_other = |user: &PeerId| users.table(*user) != Some(applicant.peer);
+        let others = users.alike(&applicant.identity).filter(is_other);
+        for user in others.collect::<Vec<_>>() {
+            let live = self.sas_with(user).find(|sa| !sa.has_ended());
+            if let Some((id, at)) = live.map(|sa| (sa.core.id, sa.core.path.remote.ip())) {
+                // If nothing answers there any more, the next attempt finds it gone.
+                self.with_established(id, now, liveness::doubt);
+                return Err(Refusal::UpElsewhere { at });
+            }
+            self.drop_user(user);
+        }
+        Ok(())
+    }
+
+    /// Removes a user of whom only ended IKE SAs are left.
+    fn drop_user(&mut self, user: PeerId) {
+        let sas: Vec<_> = self.sas_with(user).map(|sa| sa.core.id).collect();
+        sas.into_iter().for_each(|sa| self.drop_ended(sa));
+        self.forget_user(user);
     }
 
     /// Adds a user of a table.
@@ -151,9 +177,7 @@ impl Engine {
         let mut ended: Vec<_> = self.users_of(table).filter(has_ended).collect();
         ended.sort_by_key(|user| !is_alike(user));
         let user = *ended.first()?;
-        let sas: Vec<_> = self.sas_with(user).map(|sa| sa.core.id).collect();
-        sas.into_iter().for_each(|sa| self.drop_ended(sa));
-        self.forget_user(user);
+        self.drop_user(user);
         let known = self.config.peer(table)?;
         self.config.users.check_room(known, identity).ok()
     }

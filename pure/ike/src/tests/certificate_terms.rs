@@ -5,7 +5,7 @@ use super::certificates::{TODAY, by_certificate, certificate, credential, ends, 
 use super::pair::{Pair, Side};
 use super::ticket::{connected_as, lose_both, resuming};
 use super::users::{
-    STAFF, alice, connect_other, connected, entered, gateway_with, here, identity, table,
+    STAFF, alice, connect_other, connected, entered, gateway_with, here, identity, names, table,
 };
 use super::*;
 use crate::{CertificateTerms, DownReason, Resumption};
@@ -250,7 +250,7 @@ fn a_session_does_not_come_back_to_a_table_with_other_terms() {
 
 #[test]
 fn a_revocation_list_counts_for_the_ca_of_a_table() {
-    let mut right = by_certificate(super::gateway(), &["gateway"]);
+    let mut right = by_certificate(gateway(), &["gateway"]);
     right.peers[0].certificate.authorities = vec![certificate("ca")];
     right.trust = TrustStore::default();
     let strict = crypto::Revocation::Strict;
@@ -267,4 +267,58 @@ fn pair_up(left: Config, right: Config) -> Pair {
     let mut pair = pair(left, right, TODAY, 1);
     pair.connect();
     pair
+}
+
+/// A gateway with a CA for each of many tables still answers IKE_SA_INIT with one datagram.
+#[test]
+fn the_cas_of_many_tables_do_not_make_the_first_answer_long() {
+    let mut right = gateway_of([table_of("staff", STAFF, "ca", "")], "ca");
+    let other = certificate(&made("other"));
+    let many = (0..5000u16).map(|number| {
+        let mut another = other.clone();
+        another.der.extend(number.to_be_bytes());
+        another
+    });
+    let mut sales = table_of("sales", "*@sales.example.net", "", "");
+    sales.certificate.authorities = many.collect();
+    right.peers.push(sales);
+    let pair = connected(alice_by("staff"), right);
+    assert_eq!(outcome(&pair), Ok(peer_id("staff")));
+    let mut answers = pair
+        .sent
+        .iter()
+        .filter(|sent| matches!(sent.to, Side::Left));
+    let length = answers.next().map_or(0, |sent| sent.message.len());
+    assert!((1000..1600).contains(&length), "{length}");
+}
+
+/// A user that moves from one unit to another, with a new certificate for the same name.
+#[test]
+fn an_identity_is_the_user_of_one_table_at_once() {
+    let gateway = || {
+        let guests = table_of("guests", STAFF, "", "Guests");
+        gateway_of([guests, table_of("staff", STAFF, "", "Staff")], "ca")
+    };
+    let mut pair = connected(alice_by("guest"), gateway());
+    connect_other(&mut pair, alice_by("guest"), 2);
+    assert_eq!(outcome(&pair), Ok(peer_id("guests")), "it replaces itself");
+    connect_other(&mut pair, alice_by("staff"), 3);
+    let why = pair.right.refusals().pop().unwrap_or_default();
+    assert!(why.contains("and that tunnel stays"), "{why}");
+    // Its old tunnel answers no more, which the attempt has found out.
+    pair.run_for(super::ticket::LONG);
+    connect_other(&mut pair, alice_by("staff"), 4);
+    assert_eq!(outcome(&pair), Ok(peer_id("staff")));
+    // An ended tunnel, of which the last answer is kept, is in nobody's way.
+    let sa = pair.right.engine.sas().find(|sa| sa.since.is_some());
+    let sa = sa.map(|sa| sa.id).unwrap();
+    pair.with(Side::Right, |engine, now| engine.close(sa, now));
+    pair.lose();
+    connect_other(&mut pair, alice_by("guest"), 5);
+    assert_eq!(outcome(&pair), Ok(peer_id("guests")));
+    let names = names(&pair);
+    assert!(
+        names.iter().all(|name| name == "alice@staff.example.net"),
+        "{names:?}"
+    );
 }
