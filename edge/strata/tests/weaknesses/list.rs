@@ -1219,4 +1219,10 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "the list of name servers that the daemon writes can be read by root only, so no other user resolves a name while a tunnel is up",
         answer: Tests,
     },
+    Weakness {
+        number: 198,
+        seen: "Strata, redb",
+        what: "after one error of the disk, neither leases nor sessions are stored until the daemon is started again, and sessions that an operator ended meanwhile can be resumed",
+        answer: Tests,
+    },
 ];

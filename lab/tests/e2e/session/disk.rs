@@ -89,6 +89,7 @@ fn sessions(gateway: &Daemon) -> Result<usize> {
 // Refuses: resume
 // Recovers: resume
 // Recovers: pools
+// Weakness: 198
 #[lab::test]
 fn what_a_full_disk_kept_from_being_stored_is_stored_once_there_is_room() -> Result<()> {
     let pair = Pair::new("disk")?;

@@ -53,6 +53,11 @@ fn lose_and_return(pair: &Pair, mobile: &Daemon) -> Result<Vec<ExchangeType>> {
 fn lose_and_return_seen(pair: &Pair, mobile: &Daemon) -> Result<Vec<Seen>> {
     pair.between.run("ip link set wired down")?;
     mobile.wait_until("status", DEADLINE, |status| !pair::is_up(status))?;
+    return_seen(pair, mobile)
+}
+
+/// Joins the wire again, and has a tunnel that was lost come back.
+fn return_seen(pair: &Pair, mobile: &Daemon) -> Result<Vec<Seen>> {
     let tap = Wiretap::open(&pair.mobile)?;
     pair.between.run("ip link set wired up")?;
     mobile.strata_text("up office --wait")?;
@@ -77,6 +82,56 @@ fn a_tunnel_that_was_lost_comes_back_without_a_key_exchange() -> Result<()> {
         wait_until_resumed(daemon)?;
     }
     Ok(())
+}
+
+/// Has the host between translate what leaves for the gateway, and drop what the gateway still sends
+/// to the address behind it.
+const NAT: &str = "table ip nat {
+  chain in {
+    type filter hook prerouting priority -300
+    iifname \"wired\" ip daddr 10.3.0.2 drop
+  }
+  chain out {
+    type nat hook postrouting priority 100
+    oifname \"wired\" meta l4proto udp masquerade to :20000-30000
+  }
+}
+";
+
+/// The client comes back with another address and other ports, as the gateway sees it.
+// Works: resume
+// Works: skid3
+#[lab::test]
+fn a_tunnel_that_was_lost_is_resumed_from_behind_a_nat() -> Result<()> {
+    let exchange = |way| match way {
+        TICKET => ExchangeType::IKE_SESSION_RESUME,
+        _ => ExchangeType::SKID_RESUME,
+    };
+    at_once([TICKET, SKID3], |way| {
+        let pair = Pair::new("resume")?;
+        let mut tunnel = start(&pair, way, way)?;
+        pair.between.run("ip link set wired down")?;
+        let is_lost = |status: &Value| !pair::is_up(status);
+        tunnel.mobile.wait_until("status", DEADLINE, is_lost)?;
+        let file = pair.between.file("nat.nft", NAT)?;
+        pair.between.run(&format!("nft -f {}", file.display()))?;
+        let exchanges = exchanges(&return_seen(&pair, &tunnel.mobile)?);
+        ensure!(
+            exchanges.contains(&exchange(way)) && !exchanges.contains(&ExchangeType::IKE_SA_INIT),
+            "{way}: {exchanges:?}"
+        );
+        let is_translated = |status: &Value| {
+            let remote = pair::peer(status)["remote"].as_str();
+            remote.is_some_and(|remote| remote.starts_with("192.0.2.2:"))
+        };
+        let gateway = &tunnel.gateway;
+        gateway.wait_until("status", DEADLINE, is_translated)?;
+        plain::carry(&pair)?;
+        for daemon in [&mut tunnel.mobile, &mut tunnel.gateway] {
+            wait_until_resumed(daemon)?;
+        }
+        Ok(())
+    })
 }
 
 /// Negative control of the test above, at each end.

@@ -313,7 +313,7 @@ fn sessions_of_one_user_end_and_those_of_others_stay() -> Result<()> {
     }
     let both = |sessions: &Value| resumable(sessions) == [ALICE, BOB];
     gateway.wait_until("sessions", DEADLINE, both)?;
-    gateway.refuses(&format!("sessions --end {CAROL}"), "name one of")?;
+    gateway.refuses(&format!("sessions --end {EVE}"), "name one of")?;
     let left = gateway.strata(&format!("sessions --end {ALICE}"))?;
     ensure!(resumable(&left) == [BOB], "{left}");
     let left = gateway.strata("sessions --end staff")?;

@@ -1,26 +1,23 @@
 //! Sessions that are resumed by a ticket (RFC 5723).
 
 use super::addresses::{borrower, lender};
-use super::certificates::{TODAY, certificate};
+use super::certificates::TODAY;
 use super::pair::{Flying, Host, NAT, Pair, RIGHT, Side, fit};
-use super::reauth::reauthenticate;
 use super::rekey::{rekey_child, rekey_ike};
 use super::zones::zoned;
-use super::{revocation, *};
+use super::*;
 use crate::task::ticket::ask;
 use crate::tickets::Held;
 use crate::{DownReason, Event, PORT, Ppk, Resumption};
-use crypto::{Revocation, TrustStore, UnixTime};
+use crypto::UnixTime;
 use model::{Group, Kem, Path, Suite};
-use resumption::{Entry, Memory, OperationId, Outcome, ReferenceKey, Strategy};
+use resumption::{Entry, Memory, OperationId, Outcome, ReferenceKey};
 use std::net::SocketAddr;
 use std::time::Duration;
 use wire::ike::{ExchangeType, Header, Message, NotifyType, Payload, PayloadType};
 
 /// Longer than any request is repeated.
 pub(super) const LONG: Duration = Duration::from_secs(200);
-
-const HOUR: u64 = 3600;
 
 /// Returns two ends that use tickets.
 fn ends() -> (Config, Config) {
