@@ -189,7 +189,7 @@ pub const FEATURES: &[Feature] = &[
         id: "enrol-qr",
         name: "What a new device needs as a QR code",
         keys: &[],
-        verbs: &[],
+        verbs: &["enrol"],
         not_needed: &[(Recovers, "writes files, once; nothing is replaced")],
     },
     Feature {
