@@ -444,7 +444,7 @@ impl Engine {
         let before = self.out.events.len();
         self.run(id, now, run);
         self.decide(id, now);
-        let news = self.out.events.split_off(before);
+        let news = self.out.events.drain(before..).collect();
         if !was_up && self.is_up(id) {
             // The old SA's end is told before the new one's beginning.
             self.end_other_attempts(id, now);
@@ -467,11 +467,12 @@ impl Engine {
 
     /// Returns true if an SA has to handle a datagram. Any other changes nothing that is indexed.
     fn screen(&mut self, id: IkeSaId, arrived: &Arrived<'_>, now: Instant) -> bool {
-        let Some(mut sa) = self.sas.remove(&id) else {
-            return false;
-        };
-        let passes = sa.screen(arrived, &mut self.context(Beside::default(), now));
-        self.sas.insert(id, sa);
+        let mut sas = std::mem::take(&mut self.sas);
+        let mut ctx = self.context(Beside::default(), now);
+        let passes = sas
+            .get_mut(&id)
+            .is_some_and(|sa| sa.screen(arrived, &mut ctx));
+        self.sas = sas;
         passes
     }
 
@@ -585,10 +586,10 @@ impl Engine {
         let beside = sa.core.peer.map(|peer| self.beside(peer));
         let born = run(&mut sa, &mut self.context(beside.unwrap_or_default(), now));
         self.half_open.update(&sa);
-        self.deadlines.set(id, None);
         let peer = sa.core.peer;
         let ended = peer.filter(|_| sa.has_ended());
         if matches!(sa.state, State::Ending(Ending::Gone)) {
+            self.deadlines.set(id, None);
             self.by_spi.remove(&sa.core.own_spi());
             self.peer_index.leave(&sa.core);
         } else {
