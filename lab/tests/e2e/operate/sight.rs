@@ -165,8 +165,8 @@ fn messages_and_drops_are_logged_for_one_peer_where_that_is_wanted() -> Result<(
     let config = |peers: &str| format!("{plain}[log]\nlevel = \"trace\"\n{peers}\n");
     let tunnel = plain::start_with(&pair, &[mobile, config("peers = [\"fa\"]")])?;
     let gateway = &tunnel.gateway;
-    let messages = || Ok::<_, anyhow::Error>(lines(gateway, &[": sent ", ": received "])?);
-    let drops = || Ok::<_, anyhow::Error>(lines(gateway, &["dropped an ESP packet"])?);
+    let messages = || lines(gateway, &[": sent ", ": received "]);
+    let drops = || lines(gateway, &["dropped an ESP packet"]);
     let forge = |spi: u32| {
         let forged = [&spi.to_be_bytes()[..], &[0, 0, 0, 99], &[7; 40]].concat();
         send(&pair.between, "192.0.2.2", &forged, "192.0.2.1:4500")
