@@ -284,22 +284,25 @@ fn the_cas_of_many_tables_do_not_make_the_first_answer_long() {
     right.peers.push(sales);
     let pair = connected(alice_by("staff"), right);
     assert_eq!(outcome(&pair), Ok(peer_id("staff")));
-    let mut answers = pair
+    let to_left = pair
         .sent
         .iter()
         .filter(|sent| matches!(sent.to, Side::Left));
-    let length = answers.next().map_or(0, |sent| sent.message.len());
+    // A cookie may come before the answer.
+    let lengths = to_left.take(2).map(|sent| sent.message.len());
+    let length = lengths.max().unwrap_or_default();
     assert!((1000..1600).contains(&length), "{length}");
 }
 
 /// A user that moves from one unit to another, with a new certificate for the same name.
 #[test]
 fn an_identity_is_the_user_of_one_table_at_once() {
-    let gateway = || {
-        let guests = table_of("guests", STAFF, "", "Guests");
-        gateway_of([guests, table_of("staff", STAFF, "", "Staff")], "ca")
-    };
-    let mut pair = connected(alice_by("guest"), gateway());
+    let tables = [("guests", "Guests"), ("staff", "Staff")].map(|(id, unit)| {
+        let mut table = table_of(id, STAFF, "", unit);
+        table.liveness = Duration::from_secs(30);
+        table
+    });
+    let mut pair = connected(alice_by("guest"), gateway_of(tables, "ca"));
     connect_other(&mut pair, alice_by("guest"), 2);
     assert_eq!(outcome(&pair), Ok(peer_id("guests")), "it replaces itself");
     connect_other(&mut pair, alice_by("staff"), 3);
