@@ -1,12 +1,9 @@
 //! `address` of a peer: an IP address or a name, with or without a port.
 
 use crate::reader::Value;
+use model::is_host_name;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-
-/// Longest name, in characters (RFC 1035 section 2.3.4), and its longest label.
-const LONGEST_NAME: usize = 253;
-const LONGEST_LABEL: usize = 63;
 
 /// The place at which a peer listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +63,24 @@ impl Address {
     }
 }
 
+impl Host {
+    /// Reads an address or a name without a port.
+    pub(crate) fn read(value: &Value<'_>) -> Option<Self> {
+        value.accepts(|| "IP address or name".to_owned());
+        let text = value.text()?;
+        read_host(value, text, text)
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(address) => address.fmt(f),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
 impl From<IpAddr> for Address {
     fn from(address: IpAddr) -> Self {
         Self {
@@ -78,9 +93,8 @@ impl From<IpAddr> for Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.host, self.port) {
-            (Host::Ip(address), None) => write!(f, "{address}"),
+            (host, None) => host.fmt(f),
             (Host::Ip(address), Some(port)) => write!(f, "{}", SocketAddr::new(*address, port)),
-            (Host::Name(name), None) => f.write_str(name),
             (Host::Name(name), Some(port)) => write!(f, "{name}:{port}"),
         }
     }
@@ -119,7 +133,7 @@ fn read_host(value: &Value<'_>, text: &str, host: &str) -> Option<Host> {
             "write a global address, or one of a private network (fd00::/8)",
         ),
         Ok(address) => Some(Host::Ip(address)),
-        Err(_) if is_name(host) => {
+        Err(_) if is_host_name(host.strip_suffix('.').unwrap_or(host)) => {
             let name = host.strip_suffix('.').unwrap_or(host);
             Some(Host::Name(name.to_ascii_lowercase().into()))
         }
@@ -128,22 +142,4 @@ fn read_host(value: &Value<'_>, text: &str, host: &str) -> Option<Host> {
             "write it like \"192.0.2.1\", \"2001:db8::1\" or \"gw.example.net\", with a port like \"gw.example.net:4501\" or \"[2001:db8::1]:4501\"",
         ),
     }
-}
-
-/// Returns true for a complete name of a host (RFC 1123 section 2.1). Digits at the end are an IPv4
-/// address with a fault. A name in other characters has a form in these (`xn--`).
-fn is_name(text: &str) -> bool {
-    let name = text.strip_suffix('.').unwrap_or(text);
-    let is_label = |label: &str| {
-        let inside = |octet: u8| octet.is_ascii_alphanumeric() || octet == b'-';
-        (1..=LONGEST_LABEL).contains(&label.len())
-            && label.bytes().all(inside)
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    let Some((_, last)) = name.rsplit_once('.') else {
-        return false;
-    };
-    let digits = last.bytes().all(|octet| octet.is_ascii_digit());
-    name.len() <= LONGEST_NAME && name.split('.').all(is_label) && !digits
 }

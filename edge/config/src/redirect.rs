@@ -1,12 +1,14 @@
 //! `[redirect]`: another gateway, to which peers that initiate are redirected (RFC 5685).
 
+use crate::Host;
 use std::net::IpAddr;
 
 /// The destination of a redirect, and its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
-    /// `to`: address of the other gateway, which must prove the same `id`.
-    pub to: IpAddr,
+    /// `to`: address or name of the other gateway, which must prove the same `id`. Peers look the
+    /// name up.
+    pub to: Host,
     /// `when`: `init` redirects peers at their first message, `auth` (the default) once they have
     /// authenticated. Peers that do not follow the redirect are served here.
     pub when: When,
@@ -29,7 +31,7 @@ impl Default for Redirect {
     /// Returns a redirect without its destination, which is read first.
     fn default() -> Self {
         Self {
-            to: IpAddr::from([0; 4]),
+            to: Host::Ip(IpAddr::from([0; 4])),
             when: When::Auth,
         }
     }

@@ -52,8 +52,8 @@ pub enum Request {
     Redirect {
         /// Name of the peer's table.
         peer: String,
-        /// Address of the other gateway.
-        to: IpAddr,
+        /// Address or name of the other gateway.
+        to: String,
     },
     /// Move a tunnel that this host can move. Answered by [`crate::Response::Move`] at once. The
     /// peer has followed when [`crate::Paths`] shows the new path.

@@ -66,7 +66,7 @@ pub(crate) mod tests {
         let peer = || "office".to_owned();
         let sessions = |end: Option<String>, end_all| Request::Sessions { end, end_all };
         let keylog = |directory| Request::Keylog { directory };
-        let (to, from, child) = ([192, 0, 2, 1].into(), None, None);
+        let (from, child) = (None, None);
         let up = Request::Up {
             peer: None,
             child: None,
@@ -96,7 +96,13 @@ pub(crate) mod tests {
                 Change,
             ),
             (Request::Reauth { peer: peer() }, Change),
-            (Request::Redirect { peer: peer(), to }, Change),
+            (
+                Request::Redirect {
+                    peer: peer(),
+                    to: peer(),
+                },
+                Change,
+            ),
             (moved, Change),
             (level, Change),
             (ping, Change),

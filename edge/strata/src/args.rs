@@ -136,8 +136,8 @@ pub enum Question {
     Redirect {
         /// Name of the peer's table
         peer: String,
-        /// Address of the other gateway
-        to: IpAddr,
+        /// Address or complete name of the other gateway
+        to: String,
     },
     /// Move a tunnel to another local address; its SAs stay
     Move {

@@ -17,7 +17,7 @@ use control::{
 };
 use crypto::UnixTime;
 use model::{Deadline, Instant};
-use node::{CannotMove, CannotReauthenticate, CannotRedirect, CannotRekey};
+use node::{BadDestination, CannotMove, CannotReauthenticate, CannotRedirect, CannotRekey};
 use node::{NoLevel, Node, NotRepeated, NotSent, Rekey, UnknownChild};
 use os::{clock, crash};
 use resumption::{Handle, Store};
@@ -378,7 +378,7 @@ impl Api {
             },
             Request::Rekey { peer, ike } => rekey(peer, ike, node, now),
             Request::Reauth { peer } => reauth(peer, node, now),
-            Request::Redirect { peer, to } => redirect(peer, to, node, now),
+            Request::Redirect { peer, to } => redirect(peer, &to, node, now),
             Request::Move { peer, from, soft } => moved(peer, from, soft, node, now),
             Request::Ping { peer, count } => {
                 match self.pings.begin(client, peer, count, node, now) {
@@ -592,8 +592,16 @@ fn reauth(peer: String, node: &mut Node, now: Instant) -> Response {
     Response::Error(Failure::new(message, fix))
 }
 
-fn redirect(peer: String, to: IpAddr, node: &mut Node, now: Instant) -> Response {
-    let failure = match node.redirect(&peer, to, now) {
+fn redirect(peer: String, to: &str, node: &mut Node, now: Instant) -> Response {
+    let asked = match to.parse() {
+        Ok(to) => node.redirect(&peer, to, now),
+        Err(bad @ BadDestination) => {
+            let message = format!("cannot redirect to {}: {bad}", to.escape_debug());
+            let fix = "write it like 192.0.2.7 or gw2.example.net, without a port";
+            return Response::Error(Failure::new(message, fix));
+        }
+    };
+    let failure = match asked {
         Ok(()) => return Response::Redirect(changed(node, &[peer])),
         Err(failure) => failure,
     };
@@ -604,7 +612,9 @@ fn redirect(peer: String, to: IpAddr, node: &mut Node, now: Instant) -> Response
             format!("write another `address` in [peer.{peer}]")
         }
         CannotRedirect::Ike(_) => {
-            format!("list {to} in `redirect` of the peer's table for this host")
+            format!(
+                "list {to} in `redirect` of the peer's table for this host, a name by its addresses"
+            )
         }
     };
     let message = format!("cannot redirect {}: {failure}", peer.escape_debug());

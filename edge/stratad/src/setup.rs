@@ -58,8 +58,8 @@ pub fn node(config: &Config) -> node::Config {
         addresses: config.listen.addresses.clone(),
         fragment: config.listen.fragment,
         resumption: strategy(config),
-        elsewhere: config.redirect.map(|redirect| node::Elsewhere {
-            to: redirect.to,
+        elsewhere: config.redirect.as_ref().map(|redirect| node::Elsewhere {
+            to: destination(&redirect.to),
             at_once: redirect.when == config::When::Init,
         }),
         policies: config.policies.iter().map(policy).collect(),
@@ -300,6 +300,13 @@ fn peer(party: &Party, address: Option<&Address>, role: node::Role) -> node::Pee
         ..node::PeerTerms::default()
     });
     peer
+}
+
+fn destination(host: &config::Host) -> node::Destination {
+    match host {
+        config::Host::Ip(address) => node::Destination::Address(*address),
+        config::Host::Name(name) => node::Destination::Name(name.clone()),
+    }
 }
 
 fn credential(from: &config::Credential) -> node::Credential {

@@ -2,6 +2,7 @@
 
 use crate::certificate_terms::CertificateTerms;
 use crate::credential::Credential;
+use crate::destination::Destination;
 use crate::extension::ppk::Ppk;
 use crate::pool::Pool;
 use crypto::{RawKey, Secret, TrustStore};
@@ -196,10 +197,10 @@ pub enum Tcp {
 }
 
 /// A gateway to which initiators are redirected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// Its address.
-    pub to: IpAddr,
+    /// The gateway.
+    pub to: Destination,
     /// True if initiators are redirected at their first message, before they are authenticated.
     /// This costs least, but redirects every initiator.
     pub at_once: bool,

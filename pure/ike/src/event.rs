@@ -113,6 +113,17 @@ pub enum Event {
         /// The other gateway.
         to: IpAddr,
     },
+    /// A gateway redirected us to another one by its name. The caller looks it up, and calls
+    /// [`crate::Engine::follow`] for its addresses. An IKE SA that is not authenticated, or that is
+    /// up, continues.
+    RedirectedToName {
+        /// The IKE SA on which the gateway redirected us.
+        old: IkeSaId,
+        /// The peer.
+        peer: PeerId,
+        /// Name of the other gateway.
+        name: Box<str>,
+    },
     /// The peer did not answer by UDP, and we initiated again over TCP (RFC 9329). The engine
     /// reports nothing more about the old SA.
     FellBack {

@@ -53,6 +53,7 @@ mod cipher;
 mod config;
 mod counters;
 mod credential;
+mod destination;
 mod down_reason;
 mod engine;
 mod event;
@@ -94,6 +95,7 @@ pub use config::{
 };
 pub use counters::{Counters, DropReason};
 pub use credential::{Credential, Signer};
+pub use destination::{BadDestination, Destination};
 pub use down_reason::{DownReason, PeerMisbehaved};
 pub use engine::{Engine, KeyLog, SaState, SaStatus, Sender};
 pub use event::Event;

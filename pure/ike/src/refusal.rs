@@ -2,6 +2,7 @@
 
 use crate::allowed_suites::AllowedIkeSuites;
 use crate::bad_proof::BadProof;
+use crate::destination::Destination;
 use crate::down_reason::{DownReason, PeerMisbehaved};
 use crate::extension::mode::BadMode;
 use crate::extension::ppk::BadPpk;
@@ -285,7 +286,7 @@ pub enum Refusal {
     TooManyClones(usize),
     /// The initiator was redirected to another gateway.
     #[error("the peer was redirected to {0}, as configured here")]
-    SentElsewhere(IpAddr),
+    SentElsewhere(Destination),
     /// The peer redirected us, and we do not follow.
     #[error("the redirect is not followed: {0}")]
     RedirectNotFollowed(Box<DownReason>),

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 pub use esp::{Action, Policy};
 pub use ike::{
-    Addressing, CertificateTerms, ChildPolicy, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes,
-    PeerRole as Role, PeerTerms, Pool, Ppk, Signer, Stance, Tcp, ZonePolicy,
+    Addressing, BadDestination, CertificateTerms, ChildPolicy, Credential, Destination, Elsewhere, FRAGMENT,
+    Inside, Lifetimes, PeerRole as Role, PeerTerms, Pool, Ppk, Signer, Stance, Tcp, ZonePolicy,
 };
 pub use pep::{Config as SnoopConfig, Patience};
 
@@ -185,7 +185,7 @@ impl Config {
             natt_port: self.natt_port,
             addresses: take(&mut self.addresses),
             fragment: self.fragment,
-            elsewhere: self.elsewhere,
+            elsewhere: self.elsewhere.take(),
             resumption: self.resumption,
             workers: self.workers,
             credential: self.credential.take(),

@@ -17,7 +17,7 @@ use crypto::Secret;
 use esp::{Command, Report};
 use ike::is_slot;
 use model::{ChildSa, ChildSaId, IkeSaId, Instant, Path, PeerId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -98,6 +98,7 @@ impl Node {
             Effect::Prefer(child) => self.prefer(child),
             Effect::Check(peer) => self.own.licensing.placement().stir(peer),
             Effect::NotStarted(peer, why) => self.own.tunnels.not_started(peer, why, now),
+            Effect::NotFollowed(peer, why) => self.not_followed(peer, why, now),
         }
     }
 
@@ -152,7 +153,9 @@ impl Node {
                     turn.add(Event::Resumed { peer });
                 }
                 let is_new = own.tunnels.ike_up(sa, peer, turn);
-                own.naming.up(peer, sa, turn);
+                own.namings()
+                    .into_iter()
+                    .for_each(|naming| naming.up(peer, sa, turn));
                 own.licensing.ike_up(sa, peer, is_new, &own.tunnels, turn);
             }),
             ike::Event::Answered { sa, peer } => self.own.tunnels.answered(peer, sa),
@@ -182,6 +185,9 @@ impl Node {
             ike::Event::Redirected { old, sa, peer, to } => {
                 self.begun_instead(old, sa, peer, now);
                 self.events.push_back(Event::Redirected { peer, to });
+            }
+            ike::Event::RedirectedToName { peer, name, .. } => {
+                self.turn(now, |own, turn| own.redirects.seek(peer, name, turn));
             }
             ike::Event::FellBack { old, sa, peer, to } => {
                 self.begun_instead(old, sa, peer, now);
@@ -279,6 +285,17 @@ impl Node {
                 }
                 own.tunnels.refused(peer, from, why.into(), turn);
             }),
+        }
+    }
+
+    /// Records that a redirect is not followed. The attempt or the IKE SA that it was on continues,
+    /// unless the gateway has ended it.
+    fn not_followed(&mut self, peer: PeerId, why: Cause, now: Instant) {
+        let is_left = |sa: ike::SaStatus| sa.state != ike::SaState::Closing;
+        let continues = self.ike.sas_of(peer).any(is_left);
+        match continues {
+            true => self.refused(Some(peer), why, now),
+            false => self.own.tunnels.not_started(peer, why, now),
         }
     }
 
@@ -602,6 +619,8 @@ impl Node {
         let mut replaced = self.own.licensing.dismiss(&gone, &self.own.tunnels);
         let named = settings.hosts.keys().copied().collect();
         self.own.tunnels.set_named(named);
+        let none = BTreeMap::new();
+        self.own.redirects.set(none, bypassed.clone());
         let mut elsewhere = self.own.naming.set(settings.hosts, bypassed);
         elsewhere.extend(self.own.tunnels.set_ports(settings.ports));
         elsewhere.retain(|peer| {

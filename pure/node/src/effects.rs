@@ -22,6 +22,8 @@ pub(crate) enum Effect {
     Check(PeerId),
     /// An initiation is not possible now.
     NotStarted(PeerId, Cause),
+    /// A redirect is not followed. Without another attempt, the next one is planned.
+    NotFollowed(PeerId, Cause),
 }
 
 /// A command to the IKE engine, for one of its IKE SAs or for a slot of a peer.

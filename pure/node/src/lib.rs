@@ -70,9 +70,9 @@ mod tunnels;
 pub use cause::{Cause, NoKeys};
 pub use commands::{CannotReauthenticate, CannotRedirect, CannotRekey, Rekey};
 pub use config::{
-    Action, Addressing, CertificateTerms, ChildPolicy, Config, Credential, Elsewhere, FRAGMENT,
-    Inside, Lifetimes, Patience, Peer, PeerTerms, Policy, Pool, Ppk, Role, Signer, SnoopConfig,
-    Stance, Tcp, ZonePolicy,
+    Action, Addressing, BadDestination, CertificateTerms, ChildPolicy, Config, Credential,
+    Destination, Elsewhere, FRAGMENT, Inside, Lifetimes, Patience, Peer, PeerTerms, Policy, Pool,
+    Ppk, Role, Signer, SnoopConfig, Stance, Tcp, ZonePolicy,
 };
 pub use esp::{
     Congestion, Counters, DropReason, LevelStatus, Packet, Rates, Sink, Traffic, WorkerHandle,

@@ -26,7 +26,7 @@ use crate::{
 };
 use crypto::{Rng, UnixTime};
 use esp::{Command, Packet, Sink, WorkerHandle};
-use ike::{Incarnation, Sender, UnknownChild};
+use ike::{Destination, Incarnation, Sender, UnknownChild};
 use mobility::Way;
 use model::{
     CsaId, Deadline, IkeSaId, Instant, Lease, LeaseChange, Path, PeerId, PeerNames, Signal,
@@ -83,6 +83,7 @@ impl Node {
             plane,
             own: Owners {
                 tunnels,
+                redirects: Naming::of_redirects(bypassed.clone()),
                 naming: Naming::new(settings.hosts, bypassed),
                 licensing: Licensing::new(
                     config.grant_lifetime,
@@ -145,7 +146,7 @@ impl Node {
     pub fn down(&mut self, peer: &str, now: Instant) -> Result<(), UnknownPeer> {
         let peer = self.id(peer)?;
         self.own.tunnels.want(peer, false, now)?;
-        self.own.naming.end(peer);
+        self.stop_looking(peer);
         self.ike.bar(peer, true, now);
         self.close_all(peer, now);
         Ok(())
@@ -191,7 +192,8 @@ impl Node {
         for peer in self.ike.peers() {
             // Each peer of the engine is known.
             let _ = self.own.tunnels.want(peer.id, false, now);
-            self.own.naming.end(peer.id);
+            let namings = self.own.namings().into_iter();
+            namings.for_each(|naming| naming.end(peer.id));
         }
         self.ike.shutdown(now);
         self.drain(now);
@@ -258,7 +260,12 @@ impl Node {
 
     /// Redirects a peer that initiated to another gateway (RFC 5685). The peer has left when its
     /// SAs are down.
-    pub fn redirect(&mut self, peer: &str, to: IpAddr, now: Instant) -> Result<(), CannotRedirect> {
+    pub fn redirect(
+        &mut self,
+        peer: &str,
+        to: Destination,
+        now: Instant,
+    ) -> Result<(), CannotRedirect> {
         let peer = self.id(peer)?;
         let sa = self.established(peer).ok_or(ike::CannotRedirect::NotUp)?;
         self.ike.redirect(sa, to, now)?;
@@ -393,10 +400,18 @@ impl Node {
         self.drain(now);
     }
 
-    /// Handles what the driver knows of the name of a peer, after [`Event::NameWanted`].
-    pub fn handle_name_sources(&mut self, peer: PeerId, sources: Sources, now: Instant) {
+    /// Handles what the driver knows of a name, after [`Event::NameWanted`] with the same peer.
+    pub fn handle_name_sources(
+        &mut self,
+        peer: PeerId,
+        name: &str,
+        sources: &Sources,
+        now: Instant,
+    ) {
         self.turn(now, |own, turn| {
-            own.naming.handle_sources(peer, sources, turn);
+            for naming in own.namings() {
+                naming.handle_sources(peer, name, sources, turn);
+            }
         });
         self.initiate_named(now);
     }
@@ -404,7 +419,9 @@ impl Node {
     /// Handles the answer of a name server to one message of a query.
     pub fn handle_name_reply(&mut self, query: QueryId, message: &[u8], now: Instant) {
         self.turn(now, |own, turn| {
-            own.naming.handle_reply(query, message, turn);
+            for naming in own.namings() {
+                naming.handle_reply(query, message, turn);
+            }
         });
         self.initiate_named(now);
     }
@@ -412,7 +429,9 @@ impl Node {
     /// Handles a query that could not be sent, or that its server has refused.
     pub fn handle_name_unsent(&mut self, query: QueryId, why: String, now: Instant) {
         self.turn(now, |own, turn| {
-            own.naming.handle_unsent(query, why, turn);
+            for naming in own.namings() {
+                naming.handle_unsent(query, &why, turn);
+            }
         });
         self.initiate_named(now);
     }
@@ -431,6 +450,7 @@ impl Node {
     pub fn remotes(&self) -> Vec<IpAddr> {
         let mut remotes = self.own.tunnels.remotes(&self.ike);
         let named = self.own.naming.candidates();
+        let named = named.chain(self.own.redirects.candidates());
         let named: BTreeSet<_> = named.filter(|one| !remotes.contains(one)).collect();
         remotes.extend(named);
         remotes
@@ -458,9 +478,9 @@ impl Node {
         let remotes = self.remotes().into_iter();
         self.ike
             .set_sources(remotes.map(|remote| (remote, best.get(&remote).copied())));
-        self.own
-            .naming
-            .handle_ways(|remote| best.contains_key(remote));
+        for naming in self.own.namings() {
+            naming.handle_ways(|remote| best.contains_key(remote));
+        }
         self.initiate_due(now);
     }
 
@@ -472,7 +492,11 @@ impl Node {
             path_mtus.doubt(&silent, sas, turn);
         });
         self.turn(now, |own, turn| own.tunnels.judge_initiations(turn));
-        self.turn(now, |own, turn| own.naming.handle_timeout(turn));
+        self.turn(now, |own, turn| {
+            for naming in own.namings() {
+                naming.handle_timeout(turn);
+            }
+        });
         self.ike.handle_timeout(now);
         self.turn(now, |own, turn| own.tunnels.handle_timeout(turn));
         self.own.licensing.handle_timeout(now);
@@ -698,7 +722,8 @@ impl Node {
 
     /// Returns the next query for a name server.
     pub fn poll_query(&mut self) -> Option<Query> {
-        self.own.naming.poll_query()
+        let mut namings = self.own.namings().into_iter();
+        namings.find_map(Naming::poll_query)
     }
 
     /// Returns the addresses of a peer with a name, as far as known.
@@ -708,7 +733,7 @@ impl Node {
 
     /// Returns true if the answer to a query is still of use.
     pub fn is_asking(&self, query: QueryId) -> bool {
-        self.own.naming.is_asking(query)
+        self.own.naming.is_asking(query) || self.own.redirects.is_asking(query)
     }
 
     /// Returns the next datagram to send.
@@ -753,6 +778,7 @@ impl Node {
             self.ike.poll_timeout(),
             self.own.tunnels.poll_timeout(),
             self.own.naming.poll_timeout(),
+            self.own.redirects.poll_timeout(),
             self.own.licensing.poll_timeout(),
             self.own.transit.poll_timeout(),
             self.own.mobile_ip.as_ref().and_then(MobileIp::poll_timeout),
@@ -1006,6 +1032,12 @@ impl Node {
         self.established(self.id(peer).ok()?)
     }
 
+    /// Ends all lookups for a peer.
+    fn stop_looking(&mut self, peer: PeerId) {
+        let namings = self.own.namings().into_iter();
+        namings.for_each(|naming| naming.end(peer));
+    }
+
     fn initiate_due(&mut self, now: Instant) {
         for peer in self.own.tunnels.take_due(now) {
             let Some(address) = self.ike.peer(peer).and_then(|peer| peer.address) else {
@@ -1047,6 +1079,12 @@ impl Node {
                 }
                 // Another attempt is answered, and its outcome decides.
                 Err(_) => self.own.tunnels.put_off(peer, now),
+            }
+        }
+        while let Some(start) = self.own.redirects.take_start(&self.ike, now) {
+            match self.ike.follow(start.peer, start.address, now) {
+                Ok(sa) => self.own.redirects.started(&start, sa, now),
+                Err(_) => self.own.redirects.end(start.peer),
             }
         }
         self.drain(now);

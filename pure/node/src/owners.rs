@@ -17,6 +17,8 @@ use model::{IkeSaId, PeerId};
 pub(crate) struct Owners {
     pub tunnels: Tunnels,
     pub naming: Naming,
+    /// The names of gateways to which peers redirected us.
+    pub redirects: Naming,
     pub licensing: Licensing,
     pub transit: Transit,
     pub mobile_ip: Option<MobileIp>,
@@ -25,6 +27,11 @@ pub(crate) struct Owners {
 }
 
 impl Owners {
+    /// Returns the owners of names: of peers, and of gateways to which they redirected us.
+    pub const fn namings(&mut self) -> [&mut Naming; 2] {
+        [&mut self.naming, &mut self.redirects]
+    }
+
     /// Returns the owner of path MTUs, and the child SAs that it reads.
     pub const fn path_mtus(&mut self) -> (&mut PathMtus, ChildSas<'_>) {
         let sas = ChildSas {

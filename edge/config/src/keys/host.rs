@@ -5,7 +5,7 @@ use super::{DAY, Effect, Key, Read, SECOND, Shown, own, put, time};
 use crate::config::{group, socket_path};
 use crate::reader::Value;
 use crate::{
-    Aead, Audit, Config, Listen, LogLevel, MetricsAddress, Offload, PathMtu, Pool, Redirect,
+    Aead, Audit, Config, Host, Listen, LogLevel, MetricsAddress, Offload, PathMtu, Pool, Redirect,
     Sessions, Tunnel, When, credential, listen, pool, revocation, tunnel,
 };
 
@@ -447,11 +447,11 @@ pub(crate) const POOL: &[Key<Pool>] = &[
 pub(crate) const REDIRECT: &[Key<Option<Redirect>>] = &[
     Key {
         name: "to",
-        about: "address of the other gateway",
+        about: "address or name of the other gateway; peers look the name up",
         example: r#""192.0.2.7""#,
         effect: Effect::Applied,
-        read: Read::Required(|value, redirect| put(&mut own(redirect).to, value.address())),
-        show: |redirect| or("none", redirect.map(|redirect| redirect.to)),
+        read: Read::Required(|value, redirect| put(&mut own(redirect).to, Host::read(value))),
+        show: |redirect| or("none", redirect.as_ref().map(|redirect| &redirect.to)),
     },
     Key {
         name: "when",
@@ -464,7 +464,9 @@ pub(crate) const REDIRECT: &[Key<Option<Redirect>>] = &[
         show: |redirect| {
             word(
                 &When::WORDS,
-                &redirect.map_or(When::Auth, |redirect| redirect.when),
+                &redirect
+                    .as_ref()
+                    .map_or(When::Auth, |redirect| redirect.when),
             )
         },
     },

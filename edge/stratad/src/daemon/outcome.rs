@@ -198,7 +198,7 @@ impl Daemon {
         let inside = self.host.servers_inside();
         let sources = naming::sources(&self.config, name, inside);
         self.open_to(sources.servers.clone(), now);
-        self.node.handle_name_sources(peer, sources, now);
+        self.node.handle_name_sources(peer, name, &sources, now);
     }
 
     /// Lets answers of these name servers, and of peers that were found, pass all filters.
@@ -268,8 +268,11 @@ impl Daemon {
     }
 
     /// Removes the addresses that a peer assigned, if it assigned any: of a gateway's peers, none
-    /// does.
+    /// does. Before a restart they stay, as programs use them.
     fn give_back(&mut self, peer: PeerId, now: Instant) {
+        if self.hands_over {
+            return;
+        }
         let (inside, name) = (self.host.inside(), self.node.name(peer));
         if inside.is_some_and(|inside| inside.is_from(name)) {
             let taken = self.take_inside();
@@ -286,8 +289,12 @@ impl Daemon {
         }
     }
 
-    /// Sets the name servers. A failure does not end the tunnel.
+    /// Sets the name servers. A failure does not end the tunnel. Before a restart they stay:
+    /// questions wait as other packets do.
     pub(super) fn resolve(&mut self, now: Instant) {
+        if self.hands_over {
+            return;
+        }
         let up = self.node.has_tunnel();
         if up {
             crash::point("tunnel-up");

@@ -70,6 +70,9 @@ const fn of_not_found(why: &NotFound) -> &'static str {
         NotFound::Failed { .. } | NotFound::Malformed { .. } => {
             "list another one in `resolve_via` of [tunnel]"
         }
+        NotFound::NotListed { .. } => {
+            "add it to `redirect` in the peer's table if it is a gateway of that peer"
+        }
         NotFound::Inside { .. } => {
             "list a name server of the outside in `resolve_via` of [tunnel], or except the address by a [[policy]]"
         }
@@ -664,6 +667,12 @@ mod tests {
                 "192.0.2.53: check the network",
             ),
             (NotFound::NoSuchName { server }, "correct `address`"),
+            (
+                NotFound::NotListed {
+                    addresses: vec![server],
+                },
+                "add it to `redirect`",
+            ),
             (
                 NotFound::Inside {
                     addresses: vec![server],

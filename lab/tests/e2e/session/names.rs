@@ -426,7 +426,8 @@ fn a_licensed_node_is_found_by_its_name() -> Result<()> {
         explained.contains(&format!("lookup of {NODE}: 192.0.2.2 (says {SERVER})")),
         "{explained}"
     );
-    node.wait_until("status", DEADLINE, pair::is_up).map(drop)
+    let is_up = |status: &Value| pair::peer(status)["state"] == "up";
+    node.wait_until("status", DEADLINE, is_up).map(drop)
 }
 
 /// The host between passes no other port, so the control has no answer.

@@ -8,13 +8,19 @@ use lab::pair::{
     self, DEADLINE, GATEWAY, MOBILE, Pair, TUNNEL_KEY, Terms, is_down, is_up, mobile_config,
     refusal,
 };
+use lab::plain;
+use lab::process::Process;
 use lab::strongswan::Connection;
+use lab::testbed::find_command;
 use lab::transfer::transfer;
 use lab::volley::volleys;
 use serde_json::Value;
 
 /// Address of the other gateway.
 const OTHER: &str = "10.3.0.1";
+
+/// Its name, which dnsmasq there tells.
+const NAME: &str = "gw2.example.net";
 
 /// Line that the mobile node's table of the gateway needs.
 const LISTED: &str = "redirect = [\"10.3.0.0/24\"]";
@@ -31,6 +37,8 @@ fn start(more: &str, listed: &str) -> Result<(Pair, [Daemon; 3])> {
     let gateway = pair.gateway.stratad(&format!("{alone}{more}"))?;
     let other = pair.between.stratad(alone)?;
     let mobile = mobile_config(os::Family::V4, Terms::PLAIN, "manual");
+    let server = format!("resolve_via = [\"{OTHER}\"]");
+    let mobile = plain::in_table(&mobile, "[tunnel]", &server);
     let mobile = pair.mobile.stratad(&format!("{mobile}{listed}\n"))?;
     Ok((pair, [mobile, gateway, other]))
 }
@@ -65,6 +73,71 @@ fn a_peer_is_sent_away_at_its_first_message() -> Result<()> {
 #[lab::test]
 fn a_peer_is_sent_away_when_it_has_proved_who_it_is() -> Result<()> {
     sent("auth")
+}
+
+/// Starts a name server at the other gateway, which tells this address of [`NAME`].
+fn start_dns(pair: &Pair, address: &str) -> Result<Process> {
+    let dnsmasq = find_command("dnsmasq", "dnsmasq-base")?;
+    let line = format!(
+        "{} --keep-in-foreground --conf-file=/dev/null --pid-file= --user=root --no-hosts \
+         --no-resolv --host-record={NAME},{address} --local=/example.net/ --bind-interfaces \
+         --listen-address={OTHER} --log-queries --log-facility=-",
+        dnsmasq.display(),
+    );
+    let mut dns = pair.between.spawn(&line)?;
+    dns.wait_for_log("started", DEADLINE)?;
+    Ok(dns)
+}
+
+fn sent_by_name(when: &str) -> Result<()> {
+    let redirect = format!("[redirect]\nto = \"{NAME}\"\nwhen = \"{when}\"\n");
+    let (pair, mut daemons) = start(&redirect, LISTED)?;
+    let mut dns = start_dns(&pair, OTHER)?;
+    daemons[0].strata("up office")?;
+    is_there(&pair, &daemons)?;
+    dns.wait_for_log(&format!("query[A] {NAME}"), DEADLINE)?;
+    let told = format!("redirected to {OTHER}");
+    daemons[0].process().wait_for_log(&told, DEADLINE)
+}
+
+// Works: redirect
+#[lab::test]
+fn a_peer_is_sent_to_a_name_at_its_first_message() -> Result<()> {
+    sent_by_name("init")
+}
+
+// Works: redirect
+#[lab::test]
+fn a_peer_is_sent_to_a_name_when_it_has_proved_who_it_is() -> Result<()> {
+    sent_by_name("auth")
+}
+
+/// The name means an address that the mobile node does not list, then none. Its tunnel stays.
+/// Negative control: it means the other gateway.
+// Works: redirect
+// Refuses: redirect
+// Recovers: redirect
+#[lab::test]
+fn a_name_without_a_listed_address_moves_nobody() -> Result<()> {
+    let (pair, daemons) = start("", LISTED)?;
+    let [mobile, gateway, _] = &daemons;
+    mobile.strata("up office --wait")?;
+    let ends = ((&pair.mobile, MOBILE[0]), (&pair.gateway, GATEWAY[0]));
+    let stays = |why: &str| -> Result<()> {
+        volleys(ends.0, ends.1, || {
+            gateway.strata_text(&format!("redirect alice {NAME}"))?;
+            let told = |status: &Value| is_up(status) && refusal(status).contains(why);
+            mobile.wait_until("status", DEADLINE, told)
+        })
+        .map(drop)
+    };
+    stays("name server 10.3.0.1")?;
+    let dns = start_dns(&pair, "10.4.0.9")?;
+    stays("10.4.0.9 is not listed in `redirect`")?;
+    drop(dns);
+    let _dns = start_dns(&pair, OTHER)?;
+    gateway.strata_text(&format!("redirect alice {NAME}"))?;
+    is_there(&pair, &daemons)
 }
 
 /// The tunnel is never down: the new one is up before the old one goes.
@@ -104,6 +177,7 @@ fn what_cannot_be_sent_away_is_refused_with_the_fix() -> Result<()> {
     let [mobile, gateway, _] = &daemons;
     let to_other = |name: &str| format!("redirect {name} {OTHER}");
     gateway.refuses(&to_other("nobody"), "strata status")?;
+    gateway.refuses("redirect alice gw2", "write it like 192.0.2.7")?;
     gateway.refuses(&to_other("alice"), "wait until it connects")?;
     mobile.strata("up office --wait")?;
     gateway.refuses(&to_other("alice"), "list 10.3.0.1 in `redirect`")?;

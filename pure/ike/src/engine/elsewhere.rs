@@ -2,14 +2,28 @@
 //! (`extension/redirect.rs`), or over TCP (`extension/tcp.rs`).
 
 use super::Engine;
+use crate::allowed_suites::AllowedIkeSuites;
+use crate::destination::Destination;
 use crate::down_reason::DownReason;
 use crate::event::Event;
+use crate::extension::redirect::is_listed;
 use crate::extension::tcp;
-use crate::misuse::CannotRedirect;
+use crate::misuse::{ApiMisuse, CannotRedirect};
+use crate::sa::init_sent::InitSent;
 use crate::sa::turn::{Fallen, Followed};
 use crate::task::redirect;
 use model::{IkeSaId, Instant, Path, PeerId};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// A redirection to a gateway whose addresses are not known yet.
+#[derive(Clone, Copy)]
+pub(crate) struct Named {
+    old: IkeSaId,
+    /// The path to the gateway that redirected us, by UDP.
+    path: Path,
+    /// True if the existing IKE SA stays until the new one is up.
+    anew: bool,
+}
 
 /// Commands.
 impl Engine {
@@ -18,18 +32,47 @@ impl Engine {
     pub fn redirect(
         &mut self,
         sa: IkeSaId,
-        to: IpAddr,
+        to: Destination,
         now: Instant,
     ) -> Result<(), CannotRedirect> {
         let mut asked = Err(CannotRedirect::NotUp);
         self.with_established(sa, now, |up, turn| asked = redirect::request(up, to, turn));
         asked
     }
+
+    /// Initiates at an address of the gateway that [`Event::RedirectedToName`] told, beside
+    /// attempts at its other addresses. [`Event::Redirected`] reports the IKE SA. An error means
+    /// that the configuration does not list the address, or that another attempt is in progress.
+    pub fn follow(&mut self, peer: PeerId, to: IpAddr, now: Instant) -> Result<IkeSaId, ApiMisuse> {
+        let known = self.config.peer(peer).ok_or(ApiMisuse::UnknownPeer)?;
+        let told = self.named.get(&peer).ok_or(ApiMisuse::UnknownPeer)?;
+        if !is_listed(known, to) {
+            return Err(ApiMisuse::UnknownPeer);
+        }
+        let Named { old, path, anew } = *told;
+        let menu = AllowedIkeSuites::of(known);
+        let there = tcp::first(known, there(path, to), &mut self.rng);
+        self.join_race(peer, now)?;
+        let from = Some(path.remote.ip());
+        let sa = self.insert_begun(peer, there, anew, now, |turn| {
+            InitSent::begin(menu, from, turn)
+        });
+        self.mark_raced(sa);
+        let event = Event::Redirected { old, sa, peer, to };
+        self.out.events.push_back(event);
+        Ok(sa)
+    }
+
+    /// Returns true if a peer may redirect us to an address.
+    pub fn may_redirect(&self, peer: PeerId, to: IpAddr) -> bool {
+        let known = self.config.peer(peer);
+        known.is_some_and(|known| is_listed(known, to))
+    }
 }
 
 impl Engine {
-    /// Initiates at the gateways to which we were redirected. The routing table determines our
-    /// address.
+    /// Initiates at the gateways to which we were redirected, and asks the caller for the addresses
+    /// of those that have a name.
     pub(crate) fn follow_redirects(&mut self, now: Instant) {
         for followed in std::mem::take(&mut self.out.followed) {
             let Followed {
@@ -39,15 +82,17 @@ impl Engine {
                 anew,
                 to,
             } = followed;
-            let ours: IpAddr = match to {
-                IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-                IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-            };
             let path = tcp::datagrams(path, self.config.natt_port);
-            let there = Path::udp(
-                SocketAddr::new(ours, path.local.port()),
-                SocketAddr::new(to, path.remote.port()),
-            );
+            let to = match to {
+                Destination::Address(to) => to,
+                Destination::Name(name) => {
+                    self.named.insert(peer, Named { old, path, anew });
+                    let event = Event::RedirectedToName { old, peer, name };
+                    self.out.events.push_back(event);
+                    continue;
+                }
+            };
+            let there = there(path, to);
             let from = Some(path.remote.ip());
             let event = match self.begin(peer, there, anew, from, now) {
                 Ok(sa) => Event::Redirected { old, sa, peer, to },
@@ -56,6 +101,18 @@ impl Engine {
             self.out.events.push_back(event);
         }
     }
+}
+
+/// Returns the path to another gateway. The routing table determines our address.
+const fn there(path: Path, to: IpAddr) -> Path {
+    let ours = match to {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    Path::udp(
+        SocketAddr::new(ours, path.local.port()),
+        SocketAddr::new(to, path.remote.port()),
+    )
 }
 
 /// Inputs.

@@ -91,6 +91,8 @@ pub struct Engine {
     /// Peers whose requests to establish an IKE SA are refused.
     pub(crate) barred: BTreeSet<PeerId>,
     pub(crate) overrides: ChildOverrides,
+    /// Redirections of peers to gateways with a name, the last one of each.
+    named: BTreeMap<PeerId, elsewhere::Named>,
     today: UnixTime,
     /// Number of times that the state of an SA ran.
     #[cfg(test)]
@@ -123,6 +125,7 @@ impl Engine {
             ike_spis: IkeSpis::new(&seed),
             barred: BTreeSet::new(),
             overrides: ChildOverrides::default(),
+            named: BTreeMap::new(),
             today: UnixTime::default(),
             #[cfg(test)]
             runs: 0,

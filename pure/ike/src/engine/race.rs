@@ -68,7 +68,7 @@ impl Engine {
     }
 
     /// Makes room for another attempt of a race.
-    fn join_race(&mut self, peer: PeerId, now: Instant) -> Result<(), ApiMisuse> {
+    pub(super) fn join_race(&mut self, peer: PeerId, now: Instant) -> Result<(), ApiMisuse> {
         let mut waiting = Vec::new();
         for sa in self.sas_with(peer).filter(|sa| sa.is_being_made()) {
             match sa.is_unanswered() {
@@ -86,7 +86,7 @@ impl Engine {
         Ok(())
     }
 
-    fn mark_raced(&mut self, id: IkeSaId) {
+    pub(super) fn mark_raced(&mut self, id: IkeSaId) {
         if let Some(sa) = self.sas.get_mut(&id) {
             sa.core.raced = true;
         }

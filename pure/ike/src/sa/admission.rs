@@ -15,6 +15,7 @@ use crate::attempt::End;
 use crate::auth::Proved;
 use crate::child::{self, ChildConfig, Offer, Requested};
 use crate::config::{Peer, PeerRole};
+use crate::destination::Destination;
 use crate::down_reason::DownReason;
 use crate::exchange::auth::Child;
 use crate::exchange::{errors, first_error, notify};
@@ -30,7 +31,6 @@ use crate::session::Session;
 use crate::task::{crash, follow, ticket};
 use model::{Group, InnerAddresses, Kem, Path, Suite};
 use resumption::Usage;
-use std::net::IpAddr;
 use std::time::Duration;
 use wire::ike::{Message, NotifyType, Payload};
 
@@ -111,7 +111,7 @@ pub(crate) struct Traits {
     /// True if it supports redirection.
     pub(crate) willing: bool,
     /// Gateway to which it is redirected, if it carries traffic.
-    pub(crate) elsewhere: Option<IpAddr>,
+    pub(crate) elsewhere: Option<Destination>,
     pub(crate) group: Group,
     /// Use of the last full proof so far, if a session is resumed.
     pub(crate) usage: Option<Usage>,
@@ -190,7 +190,7 @@ pub(crate) fn admit(
         }
         Err((kind, why)) => {
             let data = match &why {
-                Refusal::SentElsewhere(to) => redirect::data(*to, &[]),
+                Refusal::SentElsewhere(to) => redirect::data(to, &[]),
                 _ => Vec::new(),
             };
             payloads.push(notify(kind, data));
@@ -254,7 +254,7 @@ impl Candidate<'_> {
         // Licensed nodes and their gateways carry no traffic that another gateway could carry, so
         // they are not redirected.
         let carries = matches!(peer.role, PeerRole::Vpn { .. });
-        let elsewhere = traits.elsewhere.filter(|_| carries);
+        let elsewhere = traits.elsewhere.clone().filter(|_| carries);
         let answered = match (no_nats::is_translated(request, self.path), elsewhere) {
             (true, _) => Err((NotifyType::UNEXPECTED_NAT_DETECTED, Refusal::Translated)),
             (false, Some(to)) => Err((NotifyType::REDIRECT, Refusal::SentElsewhere(to))),

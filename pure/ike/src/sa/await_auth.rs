@@ -21,6 +21,7 @@ use crate::auth::responder::{Responder, Round};
 use crate::auth::{Proved, Step};
 use crate::cipher::Cipher;
 use crate::counters::DropReason;
+use crate::destination::Destination;
 use crate::down_reason::PeerMisbehaved;
 use crate::exchange::auth::Presented;
 use crate::exchange::init::{self, Init, NONCE_LEN};
@@ -39,7 +40,6 @@ use crypto::sha256;
 use model::{Deadline, Group, Instant, Kem};
 use resumption::{Operation, OperationId, Ticket};
 use std::collections::VecDeque;
-use std::net::IpAddr;
 use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload, Proposal};
 
 pub(crate) struct AwaitAuth {
@@ -50,7 +50,7 @@ pub(crate) struct AwaitAuth {
     pub(crate) private: bool,
     /// True if the initiator supports redirection.
     willing: bool,
-    elsewhere: Option<IpAddr>,
+    elsewhere: Option<Destination>,
     /// The first IKE_AUTH request, if the proof needs another one.
     first: Option<Message>,
     /// The additional key exchanges that are still to come.
@@ -83,7 +83,8 @@ impl AwaitAuth {
         rules::check(request).map_err(|_| drop(DropReason::WrongPayloads))?;
         let init = Init::read(request).ok_or(drop(DropReason::WrongPayloads))?;
         let elsewhere = redirect::elsewhere(request, turn.core.path.local.ip(), turn.ctx.config);
-        if let Some(to) = elsewhere.filter(|_| redirect::is_at_once(turn.ctx.config)) {
+        let at_once = redirect::is_at_once(turn.ctx.config);
+        if let Some(to) = elsewhere.as_ref().filter(|_| at_once) {
             let data = redirect::data(to, init.nonce);
             return Err(Rejected::Answered(NotifyType::REDIRECT, data));
         }

@@ -11,6 +11,7 @@ use super::turn::Turn;
 use crate::auth::handshake::Handshake;
 use crate::auth::responder::{Responder, Resumed};
 use crate::counters::DropReason;
+use crate::destination::Destination;
 use crate::exchange::init::NONCE_LEN;
 use crate::exchange::{is_ours, nonce, rules, vendor_id};
 use crate::extension::fragment::{self, Outgoing};
@@ -19,7 +20,6 @@ use crate::keys::{Inputs, UnprovedKeys};
 use crypto::sha256;
 use model::{Deadline, Group, Instant};
 use resumption::{Entry, Operation, OperationId, Ticket, Way};
-use std::net::IpAddr;
 use std::time::Duration;
 use wire::ike::{Message, NotifyType, Payload};
 
@@ -53,7 +53,7 @@ pub(crate) struct Resumer {
     pub(super) private: bool,
     /// True if it supports redirection.
     pub(super) willing: bool,
-    pub(super) elsewhere: Option<IpAddr>,
+    pub(super) elsewhere: Option<Destination>,
     /// Time by which it has to prove that.
     pub(super) until: Instant,
 }

@@ -17,6 +17,7 @@ use crate::auth::Proof;
 use crate::auth::handshake::Handshake;
 use crate::auth::initiator::Initiator;
 use crate::counters::DropReason;
+use crate::destination::Destination;
 use crate::down_reason::DownReason;
 use crate::exchange::init::{self, Init, NONCE_LEN};
 use crate::exchange::{first_error, is_ours, rules, vendor_id};
@@ -52,6 +53,8 @@ pub(crate) struct InitSent {
     sent: BTreeMap<Group, Vec<u8>>,
     /// Reason for which the last answer was not usable. The answer is not authenticated.
     refused: Option<DownReason>,
+    /// True if the peer redirected us to a gateway with a name, whose addresses are awaited.
+    is_redirected: bool,
 }
 
 /// The content of an acceptable response.
@@ -106,6 +109,7 @@ impl InitSent {
             extensions,
             sent: BTreeMap::new(),
             refused: None,
+            is_redirected: false,
         });
         state.send(turn);
         State::InitSent(state)
@@ -130,7 +134,19 @@ impl InitSent {
         if let Some(group) = guess::corrected(response, &self.menu.groups) {
             return self.send_group(group, turn);
         }
-        match redirect::sent(response, &self.nonce, turn) {
+        let told = match self.is_redirected {
+            true => None,
+            false => redirect::sent(response, &self.nonce, turn),
+        };
+        match told {
+            // The response is not authenticated, and the name may mean nothing.
+            Some(Ok(to @ Destination::Name(_))) => {
+                turn.follow_redirect(to, turn.core.anew);
+                turn.ctx.drop(DropReason::Unauthenticated);
+                let mut redirected = self;
+                redirected.is_redirected = true;
+                return State::InitSent(redirected);
+            }
             Some(Ok(to)) => {
                 turn.ctx.count_taken();
                 turn.follow_redirect(to, turn.core.anew);

@@ -6,6 +6,7 @@ use crate::auth::Proof;
 use crate::child_overrides::ChildOverrides;
 use crate::config::Peer;
 use crate::counters::{Counters, DropReason};
+use crate::destination::Destination;
 use crate::down_reason::DownReason;
 use crate::event::Event;
 use crate::extension::nat;
@@ -116,7 +117,7 @@ pub(crate) struct Followed {
     pub(crate) path: Path,
     /// True if the existing IKE SA stays until the new one is up.
     pub(crate) anew: bool,
-    pub(crate) to: IpAddr,
+    pub(crate) to: Destination,
 }
 
 /// An SA that was not answered by UDP, and the path of its replacement.
@@ -205,7 +206,7 @@ impl<'c> Turn<'_, 'c> {
     }
 
     /// Requests that the engine initiates an IKE SA at another gateway.
-    pub(crate) fn follow_redirect(&mut self, to: IpAddr, anew: bool) {
+    pub(crate) fn follow_redirect(&mut self, to: Destination, anew: bool) {
         self.ctx.out.followed.push(Followed {
             old: self.core.id,
             peer: self.core.peer_id(),

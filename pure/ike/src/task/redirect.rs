@@ -1,16 +1,16 @@
 //! Redirection of the peer of an SA that is up (`extension/redirect.rs`).
 
+use crate::destination::Destination;
 use crate::extension::redirect;
 use crate::misuse::CannotRedirect;
 use crate::refusal::Refusal;
 use crate::sa::turn::Turn;
 use crate::session::Session;
 use crate::session::task::{Subject, Task};
-use std::net::IpAddr;
 use wire::ike::{Message, Payload};
 
 /// Redirection to another gateway.
-struct Redirect(IpAddr);
+struct Redirect(Destination);
 
 impl Task for Redirect {
     fn subject(&self) -> Subject {
@@ -18,14 +18,14 @@ impl Task for Redirect {
     }
 
     fn payloads(&self, _: &Session, _: &mut Turn<'_, '_>) -> Vec<Payload> {
-        vec![redirect::payload(self.0)]
+        vec![redirect::payload(&self.0)]
     }
 }
 
 /// Redirects the peer to another gateway.
 pub(crate) fn request(
     session: &mut Session,
-    to: IpAddr,
+    to: Destination,
     turn: &mut Turn<'_, '_>,
 ) -> Result<(), CannotRedirect> {
     if session.terms.contact.ours {

@@ -22,7 +22,7 @@ pub(crate) const LISTED: &str = "198.51.100.0/24";
 pub(crate) fn sending(listed: &str, at_once: bool) -> Pair {
     let (mut left, mut right) = (mobile(), gateway());
     left.peers[0].redirects = vec![prefix(listed)];
-    let to = address(OTHER);
+    let to = address(OTHER).into();
     right.elsewhere = Some(Elsewhere { to, at_once });
     Pair::new(left, right)
 }
@@ -39,7 +39,7 @@ pub(crate) fn served(listed: &str) -> Pair {
 pub(crate) fn send_away(pair: &mut Pair) {
     let sa = pair.right.sa();
     let asked = pair.with(Side::Right, |engine, now| {
-        engine.redirect(sa, address(OTHER), now)
+        engine.redirect(sa, address(OTHER).into(), now)
     });
     assert_eq!(asked, Ok(()));
 }
@@ -74,7 +74,7 @@ impl Host {
         sent.collect()
     }
 
-    fn sa(&self) -> IkeSaId {
+    pub(super) fn sa(&self) -> IkeSaId {
         let mut sas = self.engine.sas();
         sas.find(|sa| sa.since.is_some()).unwrap().id
     }
@@ -147,7 +147,9 @@ fn nobody_is_sent_away_who_does_not_say_that_he_goes() {
         assert!(is_up_at(&pair, RIGHT));
         let (ours, theirs) = (pair.left.sa(), pair.right.sa());
         let ask = |pair: &mut Pair, side, sa| {
-            pair.with(side, |engine, now| engine.redirect(sa, address(OTHER), now))
+            pair.with(side, |engine, now| {
+                engine.redirect(sa, address(OTHER).into(), now)
+            })
         };
         let deaf = ask(&mut pair, Side::Right, theirs);
         assert_eq!(deaf, Err(CannotRedirect::NotWilling));
@@ -205,7 +207,7 @@ fn who_is_sent_to_and_fro_stays_after_five_times() {
     let mut pair = sending(LISTED, true);
     pair.initiate(Side::Left);
     for turn in 1..=8 {
-        let to = address(&format!("198.51.100.{turn}"));
+        let to = address(&format!("198.51.100.{turn}")).into();
         let at_once = true;
         pair.right.engine.config.elsewhere = Some(Elsewhere { to, at_once });
         pair.settle_one_round();
@@ -225,7 +227,7 @@ fn nobody_is_sent_back_to_where_it_was_sent_from() {
         pair.initiate(Side::Left);
         while pair.left.sent_to().is_empty() && pair.deliver_next() {}
         // At its other address it redirects to the first one.
-        let to = address(RIGHT);
+        let to = address(RIGHT).into();
         pair.right.engine.config.elsewhere = Some(Elsewhere { to, at_once });
         pair.run_for(Duration::from_secs(10));
         assert_eq!(pair.left.sent_to(), [address(OTHER)]);
@@ -241,7 +243,10 @@ fn losses_change_nothing() {
             let (mut left, mut right) = (mobile(), gateway());
             left.peers[0].redirects = vec![prefix(LISTED)];
             let to = address(OTHER);
-            right.elsewhere = Some(Elsewhere { to, at_once });
+            right.elsewhere = Some(Elsewhere {
+                to: to.into(),
+                at_once,
+            });
             let mut pair = Pair::seeded(left, right, seed);
             pair.hop = pair.hop.losing(200).repeating(200).delaying(200);
             pair.initiate(Side::Left);

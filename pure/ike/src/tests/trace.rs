@@ -141,7 +141,8 @@ impl Cause<'_> {
             return "an unreadable message".to_owned();
         };
         let named = [header.spi_i, header.spi_r].contains(&own_spi);
-        if !named && !begins && header.exchange == ExchangeType::IKE_SA_INIT {
+        let first = header.exchange == ExchangeType::IKE_SA_INIT && !header.flags.response;
+        if !named && !begins && first {
             return "another initiator, if too many have proved nothing".to_owned();
         }
         if !named && !begins {

@@ -84,6 +84,12 @@ pub enum NotFound {
         /// The server.
         server: IpAddr,
     },
+    /// A gateway redirected us to the name, and may redirect us to none of its addresses.
+    #[error("{} is not listed in `redirect`", list(.addresses))]
+    NotListed {
+        /// The addresses.
+        addresses: Vec<IpAddr>,
+    },
     /// The addresses belong inside a tunnel.
     #[error("{} is inside a tunnel, where no peer can be", list(.addresses))]
     Inside {

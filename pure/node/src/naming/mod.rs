@@ -1,4 +1,4 @@
-//! Peers whose address is a name.
+//! Peers whose address is a name, and gateways that a redirect names.
 //!
 //! A name is looked up for each attempt to initiate, again while no address answers, and when the
 //! network has changed. What is found is a hint: the peer proves its identity. A tunnel that is up
@@ -10,6 +10,9 @@
 //! tried without waiting for the answer of those before (`search.rs`,
 //! `ike::Engine::initiate_beside`). The address at which the peer was last up is tried if there is
 //! no name server.
+//!
+//! A redirect to a name is looked up once. Only the addresses count to which the peer may redirect
+//! us.
 
 pub(crate) mod lookup;
 mod order;
@@ -45,9 +48,20 @@ pub struct Query {
     pub messages: Vec<Vec<u8>>,
 }
 
+/// The names that are looked up.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Purpose {
+    /// Those of peers.
+    #[default]
+    Peers,
+    /// Those of gateways to which peers redirected us.
+    Redirects,
+}
+
 /// The names of peers, and the searches for their addresses.
 #[derive(Default)]
 pub(crate) struct Naming {
+    purpose: Purpose,
     searches: BTreeMap<PeerId, Search>,
     /// Addresses that are reached outside of all tunnels.
     bypassed: Vec<TrafficSelector>,
@@ -63,6 +77,24 @@ impl Naming {
         let mut naming = Self::default();
         naming.set(names, bypassed);
         naming
+    }
+
+    /// Creates the owner of the names of gateways to which peers redirect us.
+    pub fn of_redirects(bypassed: Vec<TrafficSelector>) -> Self {
+        Self {
+            purpose: Purpose::Redirects,
+            bypassed,
+            // Its queries are told apart from those for peers.
+            last_query: 1 << 63,
+            ..Self::default()
+        }
+    }
+
+    /// Looks for the gateway to which a peer redirected us.
+    pub fn seek(&mut self, peer: PeerId, name: Box<str>, turn: &mut Turn<'_>) {
+        self.end(peer);
+        self.searches.insert(peer, Search::once(name));
+        self.begin(peer, turn);
     }
 
     /// Applies another configuration. Returns the peers that have another name.
@@ -119,7 +151,7 @@ impl Naming {
         let Some((search, remote)) = search.zip(remote) else {
             return;
         };
-        if search.prove(remote) {
+        if search.prove(remote) && self.purpose == Purpose::Peers {
             turn.add(Event::NameProved {
                 peer,
                 name: search.name().to_owned(),
@@ -159,15 +191,17 @@ impl Naming {
     }
 
     /// Handles what the driver knows of a name: addresses in a file, or name servers to ask.
-    pub fn handle_sources(&mut self, peer: PeerId, sources: Sources, turn: &mut Turn<'_>) {
-        let Some(search) = self.searches.get_mut(&peer) else {
-            return;
-        };
-        let name = search.name().to_owned();
-        let lookup = search
-            .is_wanted()
-            .then(|| Lookup::begin(&name, sources, turn.rng, turn.now));
-        if let Some(lookup) = lookup {
+    pub fn handle_sources(
+        &mut self,
+        peer: PeerId,
+        name: &str,
+        sources: &Sources,
+        turn: &mut Turn<'_>,
+    ) {
+        let search = self.searches.get_mut(&peer);
+        let search = search.filter(|search| search.name() == name && search.is_wanted());
+        if let Some(search) = search {
+            let lookup = Lookup::begin(name, sources.clone(), turn.rng, turn.now);
             search.set_lookup(lookup);
             self.advance(peer, turn);
         }
@@ -185,12 +219,12 @@ impl Naming {
     }
 
     /// Handles a query that could not be sent, or whose server does not listen.
-    pub fn handle_unsent(&mut self, query: QueryId, why: String, turn: &mut Turn<'_>) {
+    pub fn handle_unsent(&mut self, query: QueryId, why: &str, turn: &mut Turn<'_>) {
         let Some((peer, server)) = self.queries.remove(&query) else {
             return;
         };
         if let Some(lookup) = self.lookup(peer) {
-            lookup.handle_unsent(server, why, turn.now);
+            lookup.handle_unsent(server, why.to_owned(), turn.now);
             self.advance(peer, turn);
         }
     }
@@ -340,6 +374,14 @@ impl Naming {
         if found.addresses.is_empty() {
             return self.not_found(peer, NotFound::Inside { addresses: inside }, turn);
         }
+        if self.purpose == Purpose::Redirects {
+            let told = found.addresses.clone();
+            let is_listed = |address: &IpAddr| turn.ike.may_redirect(peer, *address);
+            found.addresses.retain(is_listed);
+            if found.addresses.is_empty() {
+                return self.not_found(peer, NotFound::NotListed { addresses: told }, turn);
+            }
+        }
         let Some(search) = self.searches.get_mut(&peer) else {
             return;
         };
@@ -372,7 +414,11 @@ impl Naming {
         }
         if search.is_lost() {
             search.end();
-            turn.add(Effect::NotStarted(peer, Cause::Name { name, why }));
+            let why = Cause::Name { name, why };
+            turn.add(match self.purpose {
+                Purpose::Peers => Effect::NotStarted(peer, why),
+                Purpose::Redirects => Effect::NotFollowed(peer, why),
+            });
         } else if search.waits_for_ways() {
             turn.add(Event::WaysWanted { of: None });
         }

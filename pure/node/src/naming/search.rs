@@ -45,6 +45,8 @@ pub(crate) struct Start {
 /// The search for one peer.
 pub(super) struct Search {
     name: Box<str>,
+    /// True if the name is not looked up again while no address answers.
+    once: bool,
     /// Address at which the peer was last up.
     good: Option<IpAddr>,
     /// Addresses at which attempts have failed since the peer was last up.
@@ -89,6 +91,7 @@ impl Search {
     pub(super) const fn new(name: Box<str>) -> Self {
         Self {
             name,
+            once: false,
             good: None,
             failed: BTreeSet::new(),
             tried: Vec::new(),
@@ -96,6 +99,14 @@ impl Search {
             looked_at: None,
             last: None,
             round: None,
+        }
+    }
+
+    /// Creates a search whose name is looked up once.
+    pub(super) fn once(name: Box<str>) -> Self {
+        Self {
+            once: true,
+            ..Self::new(name)
         }
     }
 
@@ -178,7 +189,7 @@ impl Search {
         round.next_at = (!round.queue.is_empty()).then(|| now + PAUSE);
         round.begun += 1;
         let pause = FIRST_AGAIN.saturating_mul(1 << round.lookups.min(4));
-        round.again_at = Some(now + pause.min(LONGEST_AGAIN));
+        round.again_at = (!self.once).then(|| now + pause.min(LONGEST_AGAIN));
         Some(Start {
             peer,
             address,

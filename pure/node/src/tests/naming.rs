@@ -3,10 +3,10 @@
 
 use super::datagram;
 use super::world::{GATEWAY, Hosts, MOBILE, Network, Policies, config, peer};
-use crate::{Config, Event, Node, NotFound, PeerState, Query, QueryId, Rekey, Sources};
+use crate::{Config, Elsewhere, Event, Node, NotFound, PeerState, Query, QueryId, Rekey, Sources};
 use crypto::Rng;
 use mobility::Way;
-use model::{Instant, Path};
+use model::{Instant, Path, TrafficSelector};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -84,6 +84,10 @@ impl Names {
             natt_port: client.peers[0].port.unwrap_or(4500),
             ..config(GATEWAY, &Policies::default())
         };
+        Self::of(client, gateway, at, servers)
+    }
+
+    fn of(client: Config, gateway: Config, at: &[&str], servers: &[(&str, Zone)]) -> Self {
         let mut world = Self {
             now: Instant::ZERO,
             client: Node::new(client, [1; 32], Instant::ZERO),
@@ -150,13 +154,14 @@ impl Names {
 
     fn note(&mut self, event: Event) {
         match event {
-            Event::NameWanted { peer, .. } => {
+            Event::NameWanted { peer, name } => {
                 self.lookups.push(self.now);
                 let sources = Sources {
                     listed: self.listed.clone(),
                     servers: self.servers.iter().map(|(server, _)| *server).collect(),
                 };
-                self.client.handle_name_sources(peer, sources, self.now);
+                self.client
+                    .handle_name_sources(peer, &name, &sources, self.now);
             }
             Event::WaysWanted { of: None } => {
                 let mut remotes = self.client.remotes();
@@ -533,4 +538,69 @@ fn a_peer_that_is_taken_down_asks_nothing() {
     let lookups = world.lookups.len();
     world.run_for(600 * SECOND);
     assert_eq!(world.lookups.len(), lookups);
+}
+
+/// Returns a world in which the gateway at [`V4`] redirects the client to a name, and is the other
+/// gateway as well.
+fn redirecting(at_once: bool, servers: &[(&str, Zone)]) -> Names {
+    let mut client = config(MOBILE, &Policies::default());
+    let peer = &mut client.peers[0].ike;
+    peer.address = Some(ip(V4));
+    let listed = [(OTHER_V4, 32), (V6, 128)].into_iter();
+    let listed = listed.map(|(text, length)| TrafficSelector::from_prefix(ip(text), length));
+    peer.redirects = listed.map(Option::unwrap).collect();
+    let mut gateway = config(GATEWAY, &Policies::default());
+    let to = "gw2.example.net".parse().unwrap();
+    gateway.elsewhere = Some(Elsewhere { to, at_once });
+    Names::of(client, gateway, &[V4, OTHER_V4], servers)
+}
+
+#[test]
+fn a_redirect_to_a_name_is_followed_to_its_first_address_that_answers() {
+    for at_once in [true, false] {
+        let mut world = redirecting(at_once, &[(SERVER, zone(&[V6, OTHER_V4]))]);
+        let there = format!("{OTHER_V4}:4500");
+        assert!(world.run_until(5 * SECOND, |world| world.is_up() && world.remote() == there));
+        assert_eq!(world.lookups.len(), 1);
+        let to = ip(OTHER_V4);
+        let peer = world.client.names().id("gw").unwrap();
+        assert!(world.events.contains(&Event::Redirected { peer, to }));
+    }
+}
+
+/// The control is the test above.
+#[test]
+fn no_address_that_is_not_listed_is_followed() {
+    for at_once in [true, false] {
+        let mut world = redirecting(at_once, &[(SERVER, zone(&["203.0.113.5"]))]);
+        world.run_for(60 * SECOND);
+        let addresses = ips(&["203.0.113.5"]);
+        assert_eq!(world.not_found()[0], NotFound::NotListed { addresses });
+        assert!(
+            world.begun.iter().all(|(_, to)| *to == ip(V4)),
+            "{:?}",
+            world.begun()
+        );
+        let refusal = world.client.peers()[0].refusal.clone();
+        let told = refusal.map(|refusal| refusal.why.to_string()).unwrap();
+        assert!(told.contains("gw2.example.net"), "{told}");
+    }
+}
+
+/// Each redirection is looked up once, and there are five in 300 s.
+#[test]
+fn a_silent_server_ends_no_client_that_is_redirected() {
+    for at_once in [true, false] {
+        let mut world = redirecting(at_once, &[(SERVER, Zone::Silent)]);
+        world.run_for(300 * SECOND);
+        assert!(matches!(world.not_found()[0], NotFound::NoAnswer { .. }));
+        assert!(
+            (1..=5).contains(&world.lookups.len()),
+            "{:?}",
+            world.lookups
+        );
+        world.servers = vec![(ip(SERVER), zone(&[OTHER_V4]))];
+        assert!(world.run_until(600 * SECOND, Names::is_up));
+        assert_eq!(world.remote(), format!("{OTHER_V4}:4500"));
+    }
 }
