@@ -56,8 +56,8 @@ pub struct Terms {
     /// `reauth`: time for which the authentication of both ends is valid, 10 s to 720 h. Both ends
     /// then re-authenticate in a new IKE SA that replaces the old one. Default unlimited.
     pub reauth: Option<Duration>,
-    /// `ca`: a PEM file with the only CAs whose certificates prove the party's identity, or a list of
-    /// files. They are trusted for this party alone. Default `ca` of `[node]`.
+    /// `ca`: a PEM file with the only CAs whose certificates prove the party's identity, or a list
+    /// of files. They are trusted for this party alone. Default `ca` of `[node]`.
     pub authorities: Vec<Certificate>,
     /// `ou`: organisational unit that the subject of the party's certificate must have. Default
     /// any.

@@ -31,8 +31,8 @@ pub struct Enrol {
     /// Folder for NAME.tar; an existing file is never replaced
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     pub out: PathBuf,
-    /// Also print the files as a QR code, or write the code to FILE (SVG). FILE is `NAME.svg` if the
-    /// terminal is too small
+    /// Also print the files as a QR code, or write the code to FILE (SVG); if the terminal is too
+    /// small, to NAME.svg
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub qr: Option<Option<PathBuf>>,
 }

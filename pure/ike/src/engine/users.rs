@@ -109,8 +109,8 @@ impl Engine {
         })
     }
 
-    /// Removes what is left of an identity as the user of other tables, of which its certificate was
-    /// another one. An identity is the user of one table at once: its tunnel there stays.
+    /// Removes what is left of an identity as the user of other tables, from the time of another
+    /// certificate. An identity is the user of one table at once: its tunnel there stays.
     fn leave_other_tables(&mut self, applicant: &Applicant, now: Instant) -> Result<(), Refusal> {
         let users = &self.config.users;
         let is_other = |user: &PeerId| users.table(*user) != Some(applicant.peer);
