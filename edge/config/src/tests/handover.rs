@@ -194,7 +194,7 @@ fn a_neighbour_is_one_of_a_node_that_packets_pass() {
     let (_, fb) = load("address = \"10.4.0.1\"\n");
     assert_eq!(
         fb.address,
-        Some(std::net::IpAddr::from([10, 4, 0, 1]).into())
+        Some(IpAddr::from([10, 4, 0, 1]).into())
     );
     let told = fault(&format!("{OFFICE}{NEIGHBOUR}"));
     assert!(

@@ -3,7 +3,7 @@
 
 use super::certificates::{TODAY, by_certificate, certificate, credential, ends, pair};
 use super::pair::{Pair, Side};
-use super::ticket::{connected_as, lose_both, resuming};
+use super::ticket::{LONG, connected_as, lose_both, resuming};
 use super::users::{
     STAFF, alice, connect_other, connected, entered, gateway_with, here, identity, names, table,
 };
@@ -309,7 +309,7 @@ fn an_identity_is_the_user_of_one_table_at_once() {
     let why = pair.right.refusals().pop().unwrap_or_default();
     assert!(why.contains("and that tunnel stays"), "{why}");
     // Its old tunnel answers no more, which the attempt has found out.
-    pair.run_for(super::ticket::LONG);
+    pair.run_for(LONG);
     connect_other(&mut pair, alice_by("staff"), 4);
     assert_eq!(outcome(&pair), Ok(peer_id("staff")));
     // An ended tunnel, of which the last answer is kept, is in nobody's way.
