@@ -106,6 +106,8 @@ pub struct Daemon {
     kept: Kept,
     /// The wait before the kept tunnel device is read.
     hold: Option<Hold>,
+    /// True before a restart, if the next process takes over the tunnel device.
+    hands_over: bool,
     /// True if packets were sealed, opened or forwarded since the last look.
     busy: bool,
     /// Deliberate faults.
@@ -192,6 +194,7 @@ impl Daemon {
             manager: ServiceManager::of_this_process(now),
             kept,
             hold,
+            hands_over: false,
             busy: false,
             faults,
             broken: None,
@@ -347,7 +350,9 @@ impl Daemon {
 
     fn read_kept(&mut self) -> Result<()> {
         if let Some(tunnel) = &self.host.tunnel {
-            tunnel.drop_old_addresses(&self.config)?;
+            if let Err(error) = tunnel.drop_old_addresses(&self.config) {
+                tracing::warn!("addresses of the last start stay: {error}");
+            }
             self.poller
                 .add(&tunnel.tun, token::TUNNEL, Interest::Read)?;
         }
@@ -479,8 +484,8 @@ impl Daemon {
     }
 
     fn stop(mut self, end: End) -> Result<()> {
-        let is_kept = end == End::Restart && self.kept.is_stored();
-        match is_kept {
+        self.hands_over = end == End::Restart && self.kept.is_stored();
+        match self.hands_over {
             true => tracing::info!("stopping for a restart: deleting all SAs"),
             false => tracing::info!("stopping: deleting all SAs"),
         }
@@ -497,7 +502,7 @@ impl Daemon {
             tracing::warn!("mobile node: cannot deregister: {error}");
         }
         self.workers.stop();
-        if is_kept {
+        if self.hands_over {
             return self.host.hand_over().context("leaving the tunnel device");
         }
         let closed = self.host.close().context("removing routes and rules");

@@ -213,10 +213,7 @@ impl Host {
         self.clear.start(config, mobile, faults);
         match config.peers.is_empty() {
             true => Routes::remove_leftovers()?,
-            false => {
-                let tun = kept.tunnel(config).map_or_else(|| make(config), Ok)?;
-                self.tunnel = Some(Tunnel::open(config, tun)?);
-            }
+            false => self.tunnel = Some(Tunnel::open(config, kept.tunnel(config))?),
         }
         match plan::lock(config, &AssignedAddresses::default(), &self.outer) {
             Some(_) => Ok(()),
@@ -246,7 +243,7 @@ impl Host {
                 tunnel.equip(config)?;
                 tunnel.install_routes(config)?;
             }
-            (None, false) => self.tunnel = Some(Tunnel::open(config, make(config)?)?),
+            (None, false) => self.tunnel = Some(Tunnel::open(config, None)?),
             (tunnel, true) => {
                 if let Some(mut tunnel) = tunnel.take() {
                     tunnel.plan.held.clear();
@@ -414,12 +411,14 @@ impl Host {
 }
 
 impl Tunnel {
-    fn open(config: &Config, tun: Bulk) -> Result<Self, Error> {
+    /// Continues with a kept device, or creates one.
+    fn open(config: &Config, kept: Option<Bulk>) -> Result<Self, Error> {
         let name = config.tunnel.name.clone();
         let manager = config.tunnel.resolver.clone().map(ResolverManager::File);
         let manager = manager.unwrap_or_else(ResolverManager::of_this_machine);
         let resolver = Resolver::new(name, manager);
         resolver.restore()?;
+        let tun = kept.map_or_else(|| make(config), Ok)?;
         let netlink = Netlink::open()?;
         let routes = Routes::open(tun.name())?;
         let left = Routes::black_holes()?;

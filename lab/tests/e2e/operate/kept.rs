@@ -4,6 +4,7 @@
 
 use anyhow::{Context, Result, ensure};
 use lab::host::Host;
+use lab::lending::{self, ALICE, Borrower, POOL};
 use lab::pair::{self, DEADLINE, GATEWAY, MOBILE, Pair, Terms};
 use lab::process::{Process, until};
 use lab::testbed::find_binary;
@@ -41,23 +42,30 @@ exec "$0" --config "$1""#;
 /// First number of descriptors in the store: higher than those that the daemon gets.
 const ABOVE: RawFd = 100;
 
+/// The begin of the message that the queue of the kept device is read.
+const READS: &str = "reading the tunnel device again";
+
 type Stored = Arc<Mutex<Vec<(String, OwnedFd)>>>;
 
-/// A mobile node's service manager and its daemon.
+/// A service manager and its daemon.
 struct Service<'a> {
     host: &'a Host,
     stored: Stored,
     process: Process,
 }
 
-/// Returns the mobile node's configuration, with `tunnel` in [tunnel].
-fn configure(host: &Host, tunnel: &str) -> Result<()> {
+/// Writes a configuration and its key.
+fn configure(host: &Host, text: &str) -> Result<()> {
     host.secret("tunnel.psk", pair::TUNNEL_KEY)?;
-    let text = pair::mobile_config(Family::V4, Terms::PLAIN, "auto");
-    let text = text.replace("[tunnel]\n", &format!("[tunnel]\n{tunnel}\n"));
     let control = host.directory().join("api.sock");
     let text = format!("{text}[control]\nsocket = \"{}\"\n", control.display());
     host.file("strata.toml", &text).map(drop)
+}
+
+/// Returns the mobile node's configuration, with this line in [tunnel].
+fn mobile(line: &str) -> String {
+    let text = pair::mobile_config(Family::V4, Terms::PLAIN, "auto");
+    text.replace("[tunnel]\n", &format!("[tunnel]\n{line}\n"))
 }
 
 fn locked(stored: &Stored) -> MutexGuard<'_, Vec<(String, OwnedFd)>> {
@@ -174,12 +182,15 @@ struct Flow {
 
 impl Flow {
     fn new(pair: &Pair) -> Result<Self> {
-        let bind = |host: &Host, address: &str| {
+        Self::between((&pair.mobile, MOBILE[0]), (&pair.gateway, GATEWAY[0]))
+    }
+
+    fn between(from: (&Host, &str), to: (&Host, &str)) -> Result<Self> {
+        let bind = |(host, address): (&Host, &str)| {
             let address = (address.to_owned(), 0);
             host.inside(|| Ok(UdpSocket::bind(&address)?))
         };
-        let sender = bind(&pair.mobile, MOBILE[0])?;
-        let receiver = bind(&pair.gateway, GATEWAY[0])?;
+        let (sender, receiver) = (bind(from)?, bind(to)?);
         sender.connect(receiver.local_addr()?)?;
         Ok(Self { sender, receiver })
     }
@@ -204,52 +215,100 @@ impl Flow {
     }
 }
 
-/// A packet, and a first message of the gateway, that come while no daemon runs are handled by the
-/// next one. The device is the same, for the kernel and for programs.
+/// The device is the same, for the kernel and for programs, and the ports stay bound. With several
+/// `workers`, the queue of the main thread gets all packets meanwhile.
 // Works: service
 // Recovers: service
 #[lab::test]
 fn packets_wait_while_no_daemon_runs() -> Result<()> {
-    let pair = Pair::new("kept")?;
-    let _gateway = pair.start_gateway(Terms::PLAIN)?;
-    configure(&pair.mobile, "")?;
-    let mut service = Service::start(&pair.mobile)?;
-    let flow = Flow::new(&pair)?;
-    let before = index(&pair.mobile).context("no device")?;
-    for signal in [Signal::SIGUSR1, Signal::SIGKILL] {
-        let begun = Instant::now();
-        service.end(signal)?;
-        ensure!(
-            service.names() == ["sockets", "tunnel"],
-            "{:?}",
-            service.names()
-        );
-        ensure!(
-            index(&pair.mobile).as_ref() == Some(&before),
-            "another device"
-        );
-        let sockets = pair.mobile.run("ss --udp --listening --numeric")?;
-        ensure!(sockets.contains(":500 "), "{sockets}");
-        ensure!(flow.send() == WAITING, "the kernel refuses packets");
-        service.start_again()?;
-        service.is_up()?;
-        let arrived = flow.receive(DEADLINE)?;
-        println!(
-            "{signal}: {arrived} of {WAITING} after {:?}",
-            begun.elapsed()
-        );
-        ensure!(arrived == WAITING, "{arrived} of {WAITING} arrived");
-        ensure!(
-            index(&pair.mobile).as_ref() == Some(&before),
-            "another device"
-        );
-        let log = service.process.log();
-        ensure!(log.contains("sockets that were kept"), "{log}");
-        service
-            .process
-            .wait_for_log("reading the tunnel device again", DEADLINE)?;
+    for line in ["", "workers = 2"] {
+        let pair = Pair::new("kept")?;
+        let _gateway = pair.start_gateway(Terms::PLAIN)?;
+        configure(&pair.mobile, &mobile(line))?;
+        let mut service = Service::start(&pair.mobile)?;
+        let flow = Flow::new(&pair)?;
+        for signal in [Signal::SIGUSR1, Signal::SIGKILL] {
+            survives(&mut service, &flow, signal)?;
+        }
     }
     Ok(())
+}
+
+/// Ends the daemon and starts the next one. Packets that are sent between the two arrive.
+fn survives(service: &mut Service<'_>, flow: &Flow, signal: Signal) -> Result<()> {
+    let host = service.host;
+    let before = index(host).context("no device")?;
+    let begun = Instant::now();
+    service.end(signal)?;
+    let names = service.names();
+    ensure!(names == ["sockets", "tunnel"], "{names:?}");
+    ensure!(index(host).as_ref() == Some(&before), "another device");
+    let sockets = host.run("ss --udp --listening --numeric")?;
+    ensure!(sockets.contains(":500 "), "{sockets}");
+    ensure!(flow.send() == WAITING, "the kernel refuses packets");
+    service.start_again()?;
+    service.is_up()?;
+    let arrived = flow.receive(DEADLINE)?;
+    println!("{signal}: {arrived} packets after {:?}", begun.elapsed());
+    ensure!(arrived == WAITING, "{arrived} of {WAITING} arrived");
+    ensure!(index(host).as_ref() == Some(&before), "another device");
+    let said = "sockets that were kept";
+    service.process.wait_for_log(said, DEADLINE)?;
+    service.process.wait_for_log(READS, DEADLINE)
+}
+
+/// A gateway cannot know which clients come back, and gives them a moment.
+#[lab::test]
+fn packets_to_clients_wait_for_them() -> Result<()> {
+    let pair = Pair::new("kept")?;
+    configure(&pair.gateway, &pair::gateway_config(Terms::PLAIN))?;
+    pair.gateway.secret("node.psk", pair::NODE_KEY)?;
+    let mobile = pair.start_mobile(Family::V4, Terms::PLAIN, "auto")?;
+    let mut service = Service::start(&pair.gateway)?;
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    let (from, to) = ((&pair.gateway, GATEWAY[0]), (&pair.mobile, MOBILE[0]));
+    survives(&mut service, &Flow::between(from, to)?, Signal::SIGUSR1)
+}
+
+/// An address from the peer stays on the device until it is assigned again. If it is not, the next
+/// daemon removes it when the tunnels have had their time.
+#[lab::test]
+fn an_assigned_address_stays_until_the_tunnel_is_back() -> Result<()> {
+    let pair = Pair::new("kept")?;
+    let _lender = pair.start_lender(POOL)?;
+    let borrower = Borrower {
+        start: "auto",
+        ..ALICE
+    };
+    configure(&pair.mobile, &lending::borrower_config(&borrower))?;
+    let mut service = Service::start(&pair.mobile)?;
+    let assigned = assigned(&pair.mobile)?.context("no address is assigned")?;
+    let flow = Flow::between((&pair.mobile, &assigned), (&pair.gateway, GATEWAY[0]))?;
+    survives(&mut service, &flow, Signal::SIGUSR1)?;
+    service.end(Signal::SIGUSR1)?;
+    let stranger = Borrower {
+        id: "mallory@example.net",
+        ..borrower
+    };
+    configure(&pair.mobile, &lending::borrower_config(&stranger))?;
+    service.start_again()?;
+    service.process.wait_for_log(READS, DEADLINE)?;
+    let log = service.process.log();
+    ensure!(log.contains("0 of 1 tunnels up"), "{log}");
+    let left = self::assigned(&pair.mobile)?;
+    ensure!(left.is_none(), "{left:?} is left");
+    Ok(())
+}
+
+/// Returns the IPv4 address of the tunnel device.
+fn assigned(host: &Host) -> Result<Option<String>> {
+    let shown = host.run("ip -oneline -4 address show dev strata0")?;
+    let mut words = shown.split_whitespace();
+    let address = words
+        .find(|word| *word == "inet")
+        .and_then(|_| words.next());
+    let address = address.and_then(|prefix| prefix.split('/').next());
+    Ok(address.map(str::to_owned))
 }
 
 /// Control: without the store the device, its queue and its index are lost.
@@ -257,7 +316,7 @@ fn packets_wait_while_no_daemon_runs() -> Result<()> {
 fn without_a_store_they_are_lost() -> Result<()> {
     let pair = Pair::new("kept")?;
     let _gateway = pair.start_gateway(Terms::PLAIN)?;
-    configure(&pair.mobile, "")?;
+    configure(&pair.mobile, &mobile(""))?;
     let mut service = Service::start(&pair.mobile)?;
     let flow = Flow::new(&pair)?;
     let before = index(&pair.mobile).context("no device")?;
@@ -279,7 +338,7 @@ fn without_a_store_they_are_lost() -> Result<()> {
 fn a_stop_removes_what_is_kept() -> Result<()> {
     let pair = Pair::new("kept")?;
     let _gateway = pair.start_gateway(Terms::PLAIN)?;
-    configure(&pair.mobile, "")?;
+    configure(&pair.mobile, &mobile(""))?;
     let before = pair::traces(&pair.mobile)?;
     let mut service = Service::start(&pair.mobile)?;
     service.end(Signal::SIGTERM)?;
@@ -296,7 +355,7 @@ fn a_stop_removes_what_is_kept() -> Result<()> {
 fn what_does_not_fit_the_configuration_is_refused() -> Result<()> {
     let pair = Pair::new("kept")?;
     let _gateway = pair.start_gateway(Terms::PLAIN)?;
-    configure(&pair.mobile, "")?;
+    configure(&pair.mobile, &mobile(""))?;
     let mut service = Service::start(&pair.mobile)?;
     service.end(Signal::SIGUSR1)?;
     let foreign = pair.mobile.inside(|| {
@@ -312,7 +371,7 @@ fn what_does_not_fit_the_configuration_is_refused() -> Result<()> {
         let descriptor = os::kept::own(number)?;
         locked(&service.stored).push((name.to_owned(), descriptor));
     }
-    configure(&pair.mobile, "workers = 2")?;
+    configure(&pair.mobile, &mobile("workers = 2"))?;
     service.start_again()?;
     service.is_up()?;
     let log = service.process.log();

@@ -126,6 +126,8 @@ fn the_manager_learns_of_the_start_the_tunnels_a_reload_and_the_end() -> Result<
     service.expect("READY=1")?;
     service.process.signal(Signal::SIGTERM)?;
     service.expect("STOPPING=1")?;
+    // The daemon waits until the manager has emptied its store.
+    while service.hear()?.context("no end")? != "BARRIER=1" {}
     ensure!(service.process.wait(DEADLINE)?.success());
     Ok(())
 }
