@@ -1,9 +1,9 @@
 //! A TUN device: a network interface whose other end is this process, with one IP packet per call
 //! ([`crate::Bulk`] has many).
 //!
-//! The device is created through tun-rs. What remains is a descriptor with a packet per system call,
-//! which the caller reads in a loop until [`io::ErrorKind::WouldBlock`]. So the device may also be
-//! one that outlived its process ([`crate::kept`]).
+//! The device is created through tun-rs. What remains is a descriptor with a packet per system
+//! call, which the caller reads in a loop until [`io::ErrorKind::WouldBlock`]. So the device may
+//! also be one that outlived its process ([`crate::kept`]).
 //!
 //! The kernel is configured not to generate a link-local address, so it does not look for routers.
 //! On a forwarding machine it still announces that it listens for routers' multicast, from the

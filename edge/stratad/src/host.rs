@@ -390,8 +390,8 @@ impl Host {
         Ok(ways)
     }
 
-    /// Removes what the next process makes anew, and leaves the tunnel: its device has a copy in the
-    /// service manager, so packets wait in its queue, and what protects them stays closed.
+    /// Removes what the next process sets up again, and leaves the tunnel: the service manager has
+    /// a copy of its device, so packets wait in the queue, and what protects them stays closed.
     pub fn hand_over(self) -> Result<(), Error> {
         let divert = self.divert.map_or(Ok(()), Divert::close);
         let mobile = self.mobile.map_or(Ok(()), Mobile::close);
