@@ -40,7 +40,8 @@ pub const TABLE: Table = Table {
               and what it writes to its file. Memory is resident: the most of the process since \
               its start in MB, with the tables of all clients, and the growth for each tunnel in \
               octets. With a clocked lifetime, the age of a session counts since the full \
-              exchange; with an established one too, so does the time that tunnels were up. \
+              exchange; with an established one too, so does the time that tunnels were up, and \
+              with a limit of data the octets that passed them. \
               Beside the crowd are ordinary daemons with default settings and a pre-shared key, in \
               hosts of their own: they find out by themselves, and their time is until traffic \
               that never pauses is back. An echo passes through each tunnel afterwards. Rows are \
@@ -248,19 +249,19 @@ mod tests {
 
     #[test]
     fn clients_that_all_resume_are_served_earlier() {
-        assert_eq!(verdicts(&made(1.0)), [Holds; 12]);
+        assert_eq!(verdicts(&made(1.0)), [Holds; 18]);
     }
 
     #[test]
     fn clients_that_take_full_exchanges_fail() {
         let verdicts = verdicts(&made(0.0));
-        assert_eq!(verdicts[..4], [Fails; 4]);
-        assert_eq!(verdicts[8..], [Fails; 4]);
+        assert_eq!(verdicts[..6], [Fails; 6]);
+        assert_eq!(verdicts[12..], [Fails; 6]);
     }
 
     #[test]
     fn a_gateway_that_forgets_one_session_in_ten_fails() {
-        assert_eq!(verdicts(&made(0.9))[..4], [Fails; 4]);
+        assert_eq!(verdicts(&made(0.9))[..6], [Fails; 6]);
     }
 
     #[test]

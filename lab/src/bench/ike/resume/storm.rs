@@ -49,16 +49,20 @@ pub(crate) enum Strategy {
     Clocked,
     /// Also the time for which tunnels were up since, which the gateway writes to its file.
     Established,
+    /// Also the octets that passed its tunnels since, which it writes as well.
+    Data,
 }
 
 impl Recovery {
     /// All ways, with each strategy.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Full,
         Self::Resumed(Way::Ticket, Strategy::Clocked),
         Self::Resumed(Way::Ticket, Strategy::Established),
+        Self::Resumed(Way::Ticket, Strategy::Data),
         Self::Resumed(Way::Skid3, Strategy::Clocked),
         Self::Resumed(Way::Skid3, Strategy::Established),
+        Self::Resumed(Way::Skid3, Strategy::Data),
     ];
 
     /// Returns the name in tables.
@@ -67,8 +71,10 @@ impl Recovery {
             Self::Full => "full exchange",
             Self::Resumed(Way::Ticket, Strategy::Clocked) => "ticket, clocked",
             Self::Resumed(Way::Ticket, Strategy::Established) => "ticket, established",
+            Self::Resumed(Way::Ticket, Strategy::Data) => "ticket, data",
             Self::Resumed(Way::Skid3, Strategy::Clocked) => "SKID3, clocked",
             Self::Resumed(Way::Skid3, Strategy::Established) => "SKID3, established",
+            Self::Resumed(Way::Skid3, Strategy::Data) => "SKID3, data",
         }
     }
 
@@ -84,6 +90,7 @@ impl Recovery {
         match self {
             Self::Full | Self::Resumed(_, Strategy::Clocked) => "",
             Self::Resumed(_, Strategy::Established) => "established = \"8h\"\n",
+            Self::Resumed(_, Strategy::Data) => "data = \"50MiB\"\n",
         }
     }
 }
