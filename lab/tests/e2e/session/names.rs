@@ -389,6 +389,49 @@ fn another_name_server_can_be_chosen() -> Result<()> {
     Ok(())
 }
 
+/// The gateway finds its licensed node. Before, the name server knows no such name.
+// Works: names
+// Refuses: names
+#[lab::test]
+fn a_licensed_node_is_found_by_its_name() -> Result<()> {
+    const NODE: &str = "fa.example.net";
+    let mut bed = Bed::new(&[BEFORE])?;
+    let config = pair::gateway_config(Terms::PLAIN);
+    let named = format!("address = \"{NODE}:4500\"");
+    let config = config.replace("address = \"192.0.2.2\"", &named);
+    let chosen = format!("resolve_via = [\"{SERVER}\"]");
+    let config = plain::in_table(&config, "[tunnel]", &chosen);
+    let folder = bed.pair.gateway.directory().display();
+    let config = format!("{config}[store]\nfile = \"{folder}/strata.redb\"\n");
+    bed.gateway.stop()?;
+    bed.gateway = bed.pair.gateway.stratad(&config)?;
+    let licensed = |status: &Value| -> Value {
+        let peers = status["status"]["peers"].as_array();
+        let found = peers.and_then(|peers| peers.iter().find(|peer| peer["name"] == "fa"));
+        found.cloned().unwrap_or_default()
+    };
+    bed.gateway.wait_until("status", DEADLINE, |status| {
+        let failure = licensed(status)["lookup"]["failure"].clone();
+        failure
+            .as_str()
+            .is_some_and(|why| why.contains("no such name"))
+    })?;
+    let hosts = format!("192.0.2.2 {NODE}\n");
+    bed.pair.between.file("hosts", &hosts)?;
+    let mut node = bed.pair.start_licensed(pair::LICENSED)?;
+    let dns = bed.dns.as_mut().context("no name server")?;
+    dns.signal(Signal::SIGHUP)?;
+    bed.gateway.wait_until("status", DEADLINE, |status| {
+        licensed(status)["state"] == "up" && licensed(status)["remote"] == "192.0.2.2:4500"
+    })?;
+    let explained = bed.gateway.strata_text("explain fa")?;
+    ensure!(
+        explained.contains(&format!("lookup of {NODE}: 192.0.2.2 (says {SERVER})")),
+        "{explained}"
+    );
+    node.process().wait_for_log("peer gw: up", DEADLINE)
+}
+
 /// The host between passes no other port, so the control has no answer.
 // Works: names
 #[lab::test]
