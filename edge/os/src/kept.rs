@@ -9,7 +9,7 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::socket::{
     AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, sendmsg, socket,
 };
-use nix::sys::stat::{SFlag, fstat, major, minor};
+use nix::sys::stat::{SFlag, fstat};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, IoSlice, Read};
@@ -114,10 +114,10 @@ pub(crate) fn is_of_this_namespace(descriptor: &OwnedFd) -> bool {
 }
 
 /// Returns true if a descriptor leads to the character device of this number.
-pub(crate) fn is_device(descriptor: &OwnedFd, number: (u64, u64)) -> bool {
+pub(crate) fn is_device(descriptor: &OwnedFd, number: u64) -> bool {
     fstat(descriptor).is_ok_and(|stat| {
         let kind = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
-        kind == SFlag::S_IFCHR && (major(stat.st_rdev), minor(stat.st_rdev)) == number
+        kind == SFlag::S_IFCHR && stat.st_rdev == number
     })
 }
 

@@ -14,6 +14,7 @@ use crate::kept::{self, Unfit};
 use crate::{Error, sysctl};
 use nix::errno::Errno;
 use nix::libc;
+use nix::sys::stat::makedev;
 use nix::unistd::{read, write};
 use std::fs::File;
 use std::io;
@@ -238,7 +239,7 @@ fn interface(descriptor: &OwnedFd) -> Option<(String, i32)> {
 }
 
 /// Major and minor number of `/dev/net/tun`.
-const TUN_NODE: (u64, u64) = (10, 200);
+const TUN_NODE: u64 = makedev(10, 200);
 
 /// Sets a device to deliver unsegmented packets of TCP, and of UDP if the kernel can. Returns true
 /// if it can.

@@ -1,6 +1,6 @@
 //! The grammar of strongSwan's settings: sections `NAME { KEY = VALUE ... }`, sections that inherit
-//! (`NAME : BASE, BASE { ... }`), quoted values, comments and `include`. What a file includes stands
-//! in the place of that line, and closes the sections that it opens.
+//! (`NAME : BASE, BASE { ... }`), quoted values, comments and `include`. What a file includes is
+//! read in the place of that line, and closes the sections that it opens.
 
 use crate::Unreadable;
 use crate::section::{Entry, Section};

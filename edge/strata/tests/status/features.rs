@@ -666,7 +666,7 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         id: "inspection",
         name: "Looking into the daemon",
-        keys: &["control.socket", "log.level"],
+        keys: &["control.socket", "log.level", "log.peers"],
         verbs: &["status", "metrics", "version"],
         not_needed: &[],
     },

@@ -84,7 +84,7 @@ fn a_tunnel_that_was_lost_comes_back_without_a_key_exchange() -> Result<()> {
     Ok(())
 }
 
-/// Has the host between translate what leaves for the gateway, and drop what the gateway still sends
+/// The host between translates what leaves for the gateway, and drops what the gateway still sends
 /// to the address behind it.
 const NAT: &str = "table ip nat {
   chain in {

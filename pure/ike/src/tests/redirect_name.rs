@@ -54,7 +54,6 @@ fn tell(pair: &mut Pair) {
     }
 }
 
-// Works: redirect
 #[test]
 fn the_name_of_a_gateway_is_told_and_an_address_of_it_followed() {
     for at_once in [true, false] {
