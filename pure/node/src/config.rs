@@ -11,8 +11,9 @@ use std::time::Duration;
 
 pub use esp::{Action, Policy};
 pub use ike::{
-    Addressing, BadDestination, CertificateTerms, ChildPolicy, Credential, Destination, Elsewhere, FRAGMENT,
-    Inside, Lifetimes, PeerRole as Role, PeerTerms, Pool, Ppk, Signer, Stance, Tcp, ZonePolicy,
+    Addressing, BadDestination, CertificateTerms, ChildPolicy, Credential, Destination, Elsewhere,
+    FRAGMENT, Inside, Lifetimes, PeerRole as Role, PeerTerms, Pool, Ppk, Signer, Stance, Tcp,
+    ZonePolicy,
 };
 pub use pep::{Config as SnoopConfig, Patience};
 

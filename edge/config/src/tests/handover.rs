@@ -192,10 +192,7 @@ fn a_neighbour_is_one_of_a_node_that_packets_pass() {
     assert_eq!((count, fb.address), (1, None));
     assert_eq!(fb.party.identity.to_string(), "fb.example.net");
     let (_, fb) = load("address = \"10.4.0.1\"\n");
-    assert_eq!(
-        fb.address,
-        Some(IpAddr::from([10, 4, 0, 1]).into())
-    );
+    assert_eq!(fb.address, Some(IpAddr::from([10, 4, 0, 1]).into()));
     let told = fault(&format!("{OFFICE}{NEIGHBOUR}"));
     assert!(
         told.contains("cannot use the keys of a neighbour"),
