@@ -7,7 +7,7 @@ use lab::daemon::Daemon;
 use lab::duo::{DEADLINE, Duo, OURS, PSK, THEIRS, add_inner_address, expect_refusal};
 use lab::host::Host;
 use lab::pair::is_up;
-use lab::strongswan::Connection;
+use lab::strongswan::{Charon, Connection};
 use serde_json::Value;
 
 const OCTETS: u64 = 1_000_000;
@@ -62,17 +62,23 @@ fn a_swanctl_conf_becomes_a_tunnel_with_the_same_peer() -> Result<()> {
         psk: Some(ENCODED),
         ..THEIRS.reversed()
     };
-    let mut charon = duo.ours.charon(&original)?;
-    charon.initiate()?;
-    duo.carry(OCTETS)?;
-    charon.terminate()?;
-    charon.stop()?;
-    let told = strata(&duo.ours, "import swanctl swanctl.conf")?;
-    ensure!(told.contains("1 tunnel converted"), "{told}");
-    ensure!(!told.contains(ENCODED) && !told.contains(PSK), "{told}");
+    let told = carries_and_is_imported(&duo, duo.ours.charon(&original)?)?;
+    ensure!(!told.contains(ENCODED), "{told}");
     connects(&duo)?;
     theirs.wait_until(DEADLINE, |sas| sas.contains("state=INSTALLED"))?;
     Ok(())
+}
+
+/// Has the original carry octets, then imports its `swanctl.conf`. Returns what is told of that.
+fn carries_and_is_imported(duo: &Duo, mut original: Charon) -> Result<String> {
+    original.initiate()?;
+    duo.carry(OCTETS)?;
+    original.terminate()?;
+    original.stop()?;
+    let told = strata(&duo.ours, "import swanctl swanctl.conf")?;
+    ensure!(told.contains("1 tunnel converted"), "{told}");
+    ensure!(!told.contains(PSK), "{told}");
+    Ok(told)
 }
 
 /// Puts the connection and the secrets of a host's `swanctl.conf` into files of their own, which
@@ -99,14 +105,7 @@ fn the_files_of_the_debian_package_become_a_tunnel() -> Result<()> {
     spread(&duo.ours)?;
     let read = |file: &str| std::fs::read_to_string(duo.ours.directory().join(file));
     let files = (read("strongswan.conf")?, read("swanctl.conf")?);
-    let mut charon = duo.ours.charon_with(&files.0, &files.1)?;
-    charon.initiate()?;
-    duo.carry(OCTETS)?;
-    charon.terminate()?;
-    charon.stop()?;
-    let told = strata(&duo.ours, "import swanctl swanctl.conf")?;
-    ensure!(told.contains("1 tunnel converted"), "{told}");
-    ensure!(!told.contains(PSK), "{told}");
+    carries_and_is_imported(&duo, duo.ours.charon_with(&files.0, &files.1)?)?;
     connects(&duo)
 }
 
