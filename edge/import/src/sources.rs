@@ -32,7 +32,7 @@ pub struct Missing {
 /// of the file that contains it, whose name is the second parameter.
 pub type Find<'a> = dyn Fn(&str, &str) -> Vec<Result<File, Missing>> + 'a;
 
-/// What reads a file: its text, and the number of lines before it.
+/// Reader of a file. Takes its text, and the number of lines before it.
 pub(crate) type Read<'a> = dyn FnMut(&mut Sources<'_>, &str, usize) -> Result<(), Unreadable> + 'a;
 
 /// The files that are read.

@@ -2,8 +2,8 @@
 //! the file descriptor store of systemd (sd_notify(3), `FileDescriptorStoreMax=` of
 //! systemd.service(5)).
 //!
-//! What the next process finds is trusted for nothing: [`crate::Bulk::adopt`] and
-//! [`crate::Datagrams::is_such`] compare it with what the configuration asks for.
+//! The next process trusts no descriptor that it finds: [`crate::Bulk::adopt`] and
+//! [`crate::Datagrams::is_such`] compare each with the configuration.
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::socket::{

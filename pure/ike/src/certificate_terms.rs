@@ -1,4 +1,4 @@
-//! What a certificate needs to prove the identity of a peer, besides the name.
+//! Terms that a certificate must meet to prove the identity of a peer, besides the name.
 //!
 //! A chain is verified up to any CA that some peer allows, before the peer is looked up: otherwise
 //! the answer would tell an unknown initiator which identities are configured. The terms of the
