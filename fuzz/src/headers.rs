@@ -1,7 +1,8 @@
 //! Fuzzes the parsers of transport headers, of datagrams on the port that IKE and ESP share, of
-//! path MTU probes and pings, of the counters of pings, and of reports that packets were too long.
+//! path MTU probes and pings, of the counters of pings, of addresses with a role, and of
+//! reports that packets were too long.
 
-use wire::ike::PingCounts;
+use wire::ike::{IpParameter, PingCounts};
 use wire::probe::{self, Probe};
 use wire::quoted::Quoted;
 use wire::{esp, tcp, udp};
@@ -21,6 +22,9 @@ pub fn run(octets: &[u8]) {
     }
     if let Ok(counts) = PingCounts::decode(octets) {
         assert_eq!(counts.encode(), octets);
+    }
+    if let Ok(named) = IpParameter::decode(octets) {
+        assert_eq!(named.encode(), octets);
     }
     for quoted in [Quoted::read_v4(octets), Quoted::read_v6(octets)] {
         let header = quoted.and_then(|quoted| quoted.header);

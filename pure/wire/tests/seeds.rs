@@ -131,6 +131,9 @@ fn seeds_of_headers_are_transport_headers() {
             let header = wire::tcp::Header::parse(&octets).expect(&name);
             assert!(header.options().all(|option| option.is_ok()), "{name}");
         }
+        if name.starts_with("ip-parameter") {
+            assert!(wire::ike::IpParameter::decode(&octets).is_ok(), "{name}");
+        }
         if name.starts_with("ping-counts") {
             assert!(wire::ike::PingCounts::decode(&octets).is_ok(), "{name}");
         } else if name.starts_with("probe") || name.starts_with("ping") {

@@ -7,6 +7,7 @@
 //! first sends a COOKIE2 to the new address. Only a peer that holds the keys *and* receives at that
 //! address can return it (section 3.7). `task/mobike.rs` implements the moves.
 
+use super::mobikex;
 use crate::config::Peer;
 use crate::exchange::{find_notify, notifies, notify};
 use model::Mode;
@@ -36,13 +37,22 @@ pub(crate) struct Mobike {
     pub(crate) moves_from: u32,
     /// Message ID from which on requests may list addresses; older requests may not.
     pub(crate) lists_from: u32,
+    /// True if both ends support MOBIKE-X.
+    pub(crate) extended: bool,
 }
 
 impl Mobike {
     /// Reads the state from a peer's IKE_AUTH message. `None`: the peer does not support MOBIKE, or
-    /// we do not allow it.
-    pub(crate) fn read(peer: &Peer, message: &Message, decides: bool) -> Option<Self> {
-        find_notify(message, NotifyType::MOBIKE_SUPPORTED).filter(|_| is_allowed(peer))?;
+    /// we do not allow it. `private`: the peer sent our vendor ID.
+    pub(crate) fn read(
+        peer: &Peer,
+        message: &Message,
+        decides: bool,
+        private: bool,
+    ) -> Option<Self> {
+        let extended = mobikex::is_announced(message, private);
+        let supported = find_notify(message, NotifyType::MOBIKE_SUPPORTED);
+        supported.filter(|_| is_allowed(peer, extended))?;
         Some(Self {
             decides,
             addresses: addresses(message).unwrap_or_default(),
@@ -52,6 +62,7 @@ impl Mobike {
             translated: 0,
             moves_from: 0,
             lists_from: 0,
+            extended,
         })
     }
 
@@ -74,10 +85,12 @@ impl Mobike {
 }
 
 /// Returns true if the IKE SA of a peer may move with all child SAs. MOBIKE "supports only tunnel
-/// mode IPsec SAs" (RFC 4555 section 1.2); BEET is a tunnel except for the packet format.
-pub(crate) fn is_allowed(peer: &Peer) -> bool {
+/// mode IPsec SAs" (RFC 4555 section 1.2); BEET is a tunnel except for the packet format. With
+/// MOBIKE-X, transport mode moves too.
+pub(crate) fn is_allowed(peer: &Peer, extended: bool) -> bool {
     let mut policies = peer.policies();
-    peer.features.mobike && policies.all(|policy| policy.mode != Mode::Transport)
+    let moves = |mode| extended || mode != Mode::Transport;
+    peer.features.mobike && policies.all(|policy| moves(policy.mode))
 }
 
 fn is_newest(request: &Message, from: &mut u32) -> bool {
@@ -90,13 +103,14 @@ fn is_newest(request: &Message, from: &mut u32) -> bool {
 }
 
 /// Returns the notifies for IKE_AUTH that announce support and our addresses other than `used`.
-pub(crate) fn supported(ours: &[IpAddr], used: IpAddr) -> Vec<Payload> {
+/// `extended`: MOBIKE-X is announced too.
+pub(crate) fn supported(ours: &[IpAddr], used: IpAddr, extended: bool) -> Vec<Payload> {
     let others = ours.iter().filter(|address| **address != used);
     let others = others.map(|address| match address {
         IpAddr::V4(v4) => notify(NotifyType::ADDITIONAL_IP4_ADDRESS, v4.octets().to_vec()),
         IpAddr::V6(v6) => notify(NotifyType::ADDITIONAL_IP6_ADDRESS, v6.octets().to_vec()),
     });
-    let supported = notify(NotifyType::MOBIKE_SUPPORTED, Vec::new());
+    let supported = notify(NotifyType::MOBIKE_SUPPORTED, mobikex::capability(extended));
     std::iter::once(supported).chain(others).collect()
 }
 
@@ -160,10 +174,13 @@ mod tests {
             .into();
         let ours = [&others[..], &[used]].concat();
         assert_eq!(
-            addresses(&informational(supported(&ours, used))),
+            addresses(&informational(supported(&ours, used, false))),
             Some(others)
         );
-        assert_eq!(addresses(&informational(supported(&[used], used))), None);
+        assert_eq!(
+            addresses(&informational(supported(&[used], used, true))),
+            None
+        );
         let none = notify(NotifyType::NO_ADDITIONAL_ADDRESSES, Vec::new());
         assert_eq!(addresses(&informational(vec![none])), Some(Vec::new()));
         let bomb = (0..200).map(|i| notify(NotifyType::ADDITIONAL_IP4_ADDRESS, vec![10, 0, 0, i]));

@@ -17,6 +17,7 @@ pub(crate) mod level;
 pub(crate) mod liveness;
 pub(crate) mod migration;
 pub(crate) mod mobike;
+pub(crate) mod mobikex;
 pub(crate) mod mode;
 pub(crate) mod nat;
 pub(crate) mod no_nats;

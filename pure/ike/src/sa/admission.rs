@@ -78,10 +78,11 @@ pub(crate) fn request(
             addresses: None,
         })
     }));
-    if mobike::is_allowed(peer) {
+    if mobike::is_allowed(peer, private) {
         payloads.extend(mobike::supported(
             &turn.ctx.config.addresses,
             turn.core.path.local.ip(),
+            private,
         ));
     }
     payloads.extend(
@@ -269,7 +270,7 @@ impl Candidate<'_> {
         let beginning = Beginning {
             private: traits.private,
             initial: contact::is_initial(request),
-            mobike: Mobike::read(peer, request, false),
+            mobike: Mobike::read(peer, request, false, traits.private),
             addresses,
             chain: self.chain,
             counts_for: (!counts_for.is_zero()).then_some(counts_for),
@@ -279,9 +280,9 @@ impl Candidate<'_> {
             window: overlap::announced(request),
             resumed: traits.usage.is_some(),
         };
-        if beginning.mobike.is_some() {
-            let used = self.path.local.ip();
-            payloads.extend(mobike::supported(&turn.ctx.config.addresses, used));
+        if let Some(mobike) = &beginning.mobike {
+            let (ours, used) = (&turn.ctx.config.addresses, self.path.local.ip());
+            payloads.extend(mobike::supported(ours, used, mobike.extended));
         }
         payloads.extend(beginning.clones.then(clone::supported));
         payloads.extend(resource::supported(peer).filter(|_| beginning.resources));
@@ -480,7 +481,7 @@ pub(crate) fn accept(
     let beginning = Beginning {
         private,
         initial: !turn.ctx.is_acquainted(),
-        mobike: Mobike::read(peer, response, true),
+        mobike: Mobike::read(peer, response, true, private),
         addresses,
         chain: evidence.into_chain(),
         counts_for: reauth::announced(response),

@@ -583,7 +583,7 @@ fn beet_mode_moves() {
     pair.settle();
     assert_eq!(modes(&pair), [Mode::Beet; 2]);
     let (left, _) = roaming();
-    assert!(is_allowed(&left.peers[0]));
+    assert!(is_allowed(&left.peers[0], false));
 }
 
 /// A message from another address, with the right keys, moves a tunnel whose peer seems to be

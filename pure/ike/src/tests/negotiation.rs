@@ -328,7 +328,7 @@ fn a_successor_that_is_made_after_all_begins_with_short_pauses_again() {
 }
 
 /// Private status notifies of this implementation.
-const STATUS: [NotifyType; 13] = [
+const STATUS: [NotifyType; 16] = [
     NotifyType::USE_BEET_MODE,
     NotifyType::ZONE_MAP,
     NotifyType::KEY_ACCEPTED,
@@ -342,6 +342,9 @@ const STATUS: [NotifyType; 13] = [
     NotifyType::SESSION_REQUEST,
     NotifyType::SESSION,
     NotifyType::PING_COUNTS,
+    NotifyType::ADD_SA_ADDRESS,
+    NotifyType::REMOVE_SA_ADDRESS,
+    NotifyType::IP_PARAMETER,
 ];
 
 /// Private errors of this implementation.

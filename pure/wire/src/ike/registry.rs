@@ -239,6 +239,9 @@ registry! {
         SESSION_REQUEST = 41109,
         SESSION = 41110,
         PING_COUNTS = 41111,
+        ADD_SA_ADDRESS = 41112,
+        REMOVE_SA_ADDRESS = 41113,
+        IP_PARAMETER = 41114,
     }
 }
 
@@ -329,7 +332,7 @@ impl NotifyType {
         matches!(
             self,
             Self::KEY_REFUSED | Self::ZONES_REQUIRED | Self::OFFER_REFUSED | Self::USE_BEET_MODE
-        ) || Self::ZONE_MAP.0 <= self.0 && self.0 <= Self::PING_COUNTS.0
+        ) || Self::ZONE_MAP.0 <= self.0 && self.0 <= Self::IP_PARAMETER.0
     }
 }
 
