@@ -29,6 +29,14 @@ const CROWD: &str = "10.64.0.1/14";
 /// Set-ups under way at once: few enough that neither program asks for cookies.
 const AT_ONCE: usize = 16;
 
+/// Tunnels that are set up before an echo passes through each: few enough that the crowd soon
+/// answers the gateway's questions again.
+const PORTION: usize = 1000;
+
+/// Time without a message after which the gateway has no question left. A gateway that has sent and
+/// hears nothing asks after 3 s, and again after 1, 2 and 4 s without an answer.
+const ANSWERED: Duration = Duration::from_secs(5);
+
 /// Time in which a program at rest after its start uses less than a fiftieth of a core. Longer than
 /// the pause of stratad before it compares its routes with the kernel's.
 const REST: Duration = Duration::from_millis(1500);
@@ -101,15 +109,19 @@ impl Contender {
         self.crowd.forget_the_key();
     }
 
-    /// Sets up tunnels until this many are up, each of which carries a packet and its answer.
+    /// Sets up tunnels until this many are up, each of which carries a packet and its answer, and
+    /// waits until the gateway asks nothing more.
     pub fn fill(&mut self, tunnels: usize) -> Result<()> {
         let most = match &self.gateway {
             Gateway::Strata(_) => tunnels,
             Gateway::Strongswan(_) => MOST_OF_STRONGSWAN,
         };
-        let missing = tunnels.min(most).saturating_sub(self.crowd.up());
-        self.set_up(missing)?;
-        self.crowd.echo()
+        let wanted = tunnels.min(most);
+        while self.crowd.up() < wanted {
+            self.set_up(PORTION.min(wanted - self.crowd.up()))?;
+            self.crowd.echo()?;
+        }
+        self.crowd.settle(ANSWERED)
     }
 
     /// Measures set-ups, and ends the tunnels again.
