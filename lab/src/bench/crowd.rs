@@ -385,13 +385,15 @@ impl Crowd {
             self.udp.send(client.path, 0, packet.octets())?;
         }
         let deadline = clock::now() + ECHO_PATIENCE;
-        let mut replies = Vec::new();
+        let (mut replies, mut messages) = (Vec::new(), Vec::new());
         while !clients.is_empty() && clock::now() < deadline {
-            let read = self.udp.recv(|arrival, payload| {
-                if !payload.starts_with(NON_ESP_MARKER) {
-                    replies.push((arrival.path, payload.to_vec()));
-                }
-            });
+            let read =
+                self.udp.recv(
+                    |arrival, payload| match payload.strip_prefix(NON_ESP_MARKER) {
+                        Some(message) => messages.push((arrival.path, message.to_vec())),
+                        None => replies.push((arrival.path, payload.to_vec())),
+                    },
+                );
             match read {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.poller.wait(Some(deadline), &mut self.ready)?;
@@ -407,8 +409,23 @@ impl Crowd {
                     client.check(&mut packet, clock::now())?;
                 }
             }
+            for (path, message) in messages.drain(..) {
+                self.hear(path, &message);
+            }
         }
         Ok(())
+    }
+
+    /// Answers a message that comes between replies to echo requests.
+    fn hear(&mut self, path: Path, message: &[u8]) {
+        let now = clock::now();
+        let index = self.place.number_of(path.local.ip()).unwrap_or(usize::MAX);
+        if let Some(initiator) = self.initiators.get_mut(index) {
+            let theirs = now + initiator.ahead;
+            initiator.engine.handle_datagram(path, message, theirs);
+            self.heard += 1;
+            self.process(index, now);
+        }
     }
 
     const fn patience(&self) -> Duration {
