@@ -3,7 +3,6 @@
 use crate::reader::Value;
 use crate::{Address, Addressing, Peer};
 use model::{Mode, TrafficSelector, one_pair};
-use std::net::IpAddr;
 
 pub(crate) fn mode(value: &Value<'_>) -> Option<Mode> {
     value.choice(&Mode::ALL.map(|mode| (mode.name(), mode)))
@@ -56,10 +55,8 @@ fn fault(peer: &Peer, terms: &Terms<'_>) -> Option<(String, String)> {
                 .to_owned(),
         );
     }
-    if mode == Mode::Transport
-        && let Some(fault) = elsewhere(peer, terms.remote)
-    {
-        return Some(fault);
+    if mode == Mode::Transport {
+        return elsewhere(peer, terms.remote).or_else(|| not_hosts(terms));
     }
     if one_pair(terms.local, terms.remote).is_none() {
         return told(
@@ -80,16 +77,29 @@ fn elsewhere(peer: &Peer, remote: &[TrafficSelector]) -> Option<(String, String)
             format!("write the address of {name}, or `mode = \"tunnel\"`"),
         ));
     }
-    let Some(address) = address.and_then(Address::ip) else {
+    if let Some(on) = address.and_then(Address::link) {
         return Some((
+            format!(
+                "transport mode carries packets to the peer's `address`, and programs send those to {on} by {} alone",
+                on.interface
+            ),
+            "write `mode = \"tunnel\"`, or a global address".to_owned(),
+        ));
+    }
+    let several = one_pair(remote, remote).is_none();
+    let Some(address) = address.and_then(Address::ip) else {
+        return (!several).then(|| {
+            (
             "transport mode carries only packets to the peer's `address`, and there is none"
                 .to_owned(),
             "add `address = \"192.0.2.1\"`, with `start = \"manual\"` if the peer connects to us"
                 .to_owned(),
-        ));
+        )
+        });
     };
     let length = if address.is_ipv4() { 32 } else { 128 };
-    (!is_host(remote, address)).then(|| {
+    let is_there = remote.iter().any(|one| one.first == address);
+    (!is_there || !remote.iter().all(is_host)).then(|| {
         (
             "transport mode carries only packets to the peer's `address`".to_owned(),
             format!("write `remote = [\"{address}/{length}\"]`"),
@@ -97,6 +107,24 @@ fn elsewhere(peer: &Peer, remote: &[TrafficSelector]) -> Option<(String, String)
     })
 }
 
-fn is_host(selectors: &[TrafficSelector], address: IpAddr) -> bool {
-    one_pair(selectors, selectors).is_some_and(|(only, _)| only == address)
+/// Returns the fault of a tunnel in transport mode whose ends are not lists of hosts. A peer may
+/// have any address of its list, and moves among them.
+fn not_hosts(terms: &Terms<'_>) -> Option<(String, String)> {
+    let both = || terms.local.iter().chain(terms.remote);
+    let family = terms.local.first().map(|one| one.first.is_ipv4());
+    let fits = |one: &TrafficSelector| is_host(one) && Some(one.first.is_ipv4()) == family;
+    let listed = !terms.local.is_empty() && !terms.remote.is_empty();
+    (!listed || !both().all(fits)).then(|| {
+        (
+            "transport mode requires single addresses at each end, all of the same family"
+                .to_owned(),
+            "list one in `local` and one in `remote`, like [\"10.1.0.2/32\"], or all that the host \
+             may have"
+                .to_owned(),
+        )
+    })
+}
+
+fn is_host(selector: &TrafficSelector) -> bool {
+    selector.first == selector.last
 }

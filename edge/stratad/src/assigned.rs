@@ -1,8 +1,9 @@
 //! Inner addresses that peers assign to us, and the subnets and name servers that they announce, as
-//! far as the configuration accepts them.
+//! far as the configuration accepts them; in transport mode our outer address, which is the inner
+//! one.
 
 use config::{Config, Peer, Routing};
-use model::TrafficSelector;
+use model::{Mode, TrafficSelector};
 use node::Node;
 use os::Prefix;
 use std::collections::BTreeMap;
@@ -15,6 +16,8 @@ pub struct AssignedAddresses {
     addresses: BTreeMap<String, Vec<IpAddr>>,
     servers: Vec<IpAddr>,
     behind: BTreeMap<String, Behind>,
+    /// Our outer addresses by the name of the peer that we have tunnels in transport mode with.
+    outside: BTreeMap<String, IpAddr>,
 }
 
 /// The subnets that a peer announces.
@@ -54,6 +57,7 @@ impl AssignedAddresses {
                 }
             }
         }
+        all.outside = outside(node, config);
         all
     }
 
@@ -112,6 +116,11 @@ impl AssignedAddresses {
         self.behind.get(&peer.party.name)
     }
 
+    /// Returns our outer address of the tunnels in transport mode with a peer.
+    pub fn outside(&self, peer: &str) -> Option<IpAddr> {
+        self.outside.get(peer).copied()
+    }
+
     /// Returns true if a peer assigns settings to us.
     pub fn is_from(&self, peer: &str) -> bool {
         self.addresses.contains_key(peer)
@@ -140,6 +149,22 @@ impl Behind {
             beyond: inside.beyond(),
         }
     }
+}
+
+/// Returns our outer addresses of the tunnels in transport mode that are up.
+fn outside(node: &Node, config: &Config) -> BTreeMap<String, IpAddr> {
+    let is_outside = |peer: &&Peer| {
+        let mut others = peer.children.iter().map(|child| child.mode);
+        peer.mode == Mode::Transport || others.any(|mode| mode == Mode::Transport)
+    };
+    let peers = config.peers.iter().filter(is_outside);
+    let ours = peers.filter_map(|peer| {
+        let up = node.peer_named(&peer.party.name)?;
+        let mut children = up.children.iter();
+        let child = children.find(|child| child.mode == Mode::Transport && !child.draining)?;
+        Some((up.name.clone(), child.path.local.ip()))
+    });
+    ours.collect()
 }
 
 /// Returns the selectors that both lists have in common.

@@ -23,7 +23,10 @@ pub fn plan(config: &Config, inside: &AssignedAddresses, own: &[IpAddr]) -> Rout
         tunnels(peer, inside).flat_map(move |(mode, local, led)| {
             let source = match (mode, &peer.addressing) {
                 // The outer address, which the device does not have.
-                (Mode::Transport, _) => source(local, led.first, own.iter()),
+                (Mode::Transport, _) => inside
+                    .outside(&peer.party.name)
+                    .filter(|used| own.contains(used) && used.is_ipv4() == led.first.is_ipv4())
+                    .or_else(|| source(local, led.first, own.iter())),
                 // Our own addresses are not in the tunnel's selectors, even if `local` covers them.
                 (_, Addressing::Requested) => {
                     source(local, led.first, inside.from(&peer.party.name).iter())

@@ -74,6 +74,34 @@ impl Order {
             joined: joined.at,
             number: Reverse(number),
         };
+        self.enter(remote, turn, spi);
+        turn
+    }
+
+    /// Removes an SA.
+    pub fn remove(&mut self, peer: PeerId, remote: &[TrafficSelector], turn: Turn) {
+        self.leave(remote, turn);
+        if let Some(joined) = self.peers.get_mut(&peer) {
+            joined.sas -= 1;
+            if joined.sas == 0 {
+                self.peers.remove(&peer);
+            }
+        }
+    }
+
+    /// Has an SA that keeps its turn cover other addresses.
+    pub fn relocate(
+        &mut self,
+        from: &[TrafficSelector],
+        to: &[TrafficSelector],
+        turn: Turn,
+        spi: Spi,
+    ) {
+        self.leave(from, turn);
+        self.enter(to, turn, spi);
+    }
+
+    fn enter(&mut self, remote: &[TrafficSelector], turn: Turn, spi: Spi) {
         for (kind, place) in places(remote) {
             let turns = self.places.entry(place).or_default();
             if let Err(index) = turns.binary_search_by_key(&turn, |(turn, _)| *turn) {
@@ -81,11 +109,9 @@ impl Order {
             }
             self.count(kind);
         }
-        turn
     }
 
-    /// Removes an SA.
-    pub fn remove(&mut self, peer: PeerId, remote: &[TrafficSelector], turn: Turn) {
+    fn leave(&mut self, remote: &[TrafficSelector], turn: Turn) {
         for (kind, place) in places(remote) {
             if let Entry::Occupied(mut turns) = self.places.entry(place) {
                 if let Ok(index) = turns.get().binary_search_by_key(&turn, |(turn, _)| *turn) {
@@ -96,12 +122,6 @@ impl Order {
                 }
             }
             self.discount(kind);
-        }
-        if let Some(joined) = self.peers.get_mut(&peer) {
-            joined.sas -= 1;
-            if joined.sas == 0 {
-                self.peers.remove(&peer);
-            }
         }
     }
 
@@ -331,6 +351,20 @@ mod tests {
         order.push(A, &prefix(32), Spi(3));
         assert_eq!(preferred(&order, HOST), [3, 2, 1]);
         assert_eq!(preferred(&order, [10, 0, 0, 2]), [2]);
+    }
+
+    #[test]
+    fn an_sa_at_another_address_keeps_its_turn() {
+        let other = |last| vec![TrafficSelector::from_prefix([10, 0, 0, last].into(), 32).unwrap()];
+        let mut order = Order::default();
+        let first = order.push(A, &prefix(32), Spi(1));
+        order.push(B, &prefix(24), Spi(2));
+        order.relocate(&prefix(32), &other(7), first, Spi(1));
+        assert_eq!(preferred(&order, HOST), [2]);
+        assert_eq!(preferred(&order, [10, 0, 0, 7]), [1, 2]);
+        order.relocate(&other(7), &prefix(32), first, Spi(1));
+        assert_eq!(preferred(&order, HOST), [1, 2]);
+        assert_eq!(preferred(&order, [10, 0, 0, 7]), [2]);
     }
 
     // Weakness: 135

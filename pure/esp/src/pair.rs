@@ -1,9 +1,11 @@
 //! Transport and BEET mode (RFC 4303 section 3.1.1, RFC 7402 appendix B): the octets behind the IP
 //! header are sealed, and the receiver rebuilds the header from the SA's one pair of addresses.
 //!
-//! In transport mode these are the outer addresses, in BEET mode the inner ones. In both modes they
-//! belong to the SA and not to the packet: an authentic packet that is forwarded from another
-//! address carries the same datagram. Other header fields are lost, including the DSCP, because the
+//! In transport mode these are the outer addresses, in BEET mode the inner ones. They belong to the
+//! SA and not to the packet: in BEET mode, an authentic packet that is forwarded from another
+//! address carries the same datagram. In transport mode, it is dropped, because its addresses do
+//! not match the selectors of the SA, and the addresses of the SA move with its path. Until both
+//! ends have moved, a packet is dropped by one of them. Other header fields are lost, including the DSCP, because the
 //! socket writes the outer header. There is a single ECN field, the outer one: it is sent as in the
 //! datagram, and copied back into the rebuilt header with the marks of routers.
 //!
@@ -20,8 +22,9 @@
 use crate::drop::DropReason;
 use crate::key::Unusable;
 use crate::packet::Packet;
+use crate::policy::Protected;
 use crypto::Secret;
-use model::{ChildSa, Flow, Mode, one_pair};
+use model::{ChildSa, Flow, Mode, Path, TrafficSelector, one_pair};
 use std::net::IpAddr;
 use wire::esp::next_header;
 use wire::ip;
@@ -36,10 +39,19 @@ const FRAGMENT: u8 = 44;
 const OF_THE_HEADER: [u8; 4] = [0, 43, next_header::NONE, 94];
 
 /// The addresses of both ends.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pair {
     local: IpAddr,
     remote: IpAddr,
+}
+
+impl From<Path> for Pair {
+    fn from(path: Path) -> Self {
+        Self {
+            local: path.local.ip(),
+            remote: path.remote.ip(),
+        }
+    }
 }
 
 impl Pair {
@@ -50,6 +62,22 @@ impl Pair {
         }
         let (local, remote) = one_pair(&sa.local, &sa.remote).ok_or(Unusable::Mode)?;
         Ok(Some(Self { local, remote }))
+    }
+
+    /// Returns the traffic that an SA in transport mode carries between these outer addresses:
+    /// protocols and ports stay. `None` if it cannot be between them, as they have another family.
+    pub fn between(self, carried: &Protected) -> Option<Protected> {
+        let at = |selectors: &[TrafficSelector], address| {
+            let moved = selectors.iter().map(|selector| selector.at(address));
+            moved.collect::<Vec<_>>().into()
+        };
+        let before = one_pair(&carried.local, &carried.remote)?.0;
+        let family = before.is_ipv4();
+        let fits = self.local.is_ipv4() == family && self.remote.is_ipv4() == family;
+        fits.then(|| Protected {
+            local: at(&carried.local, self.local),
+            remote: at(&carried.remote, self.remote),
+        })
     }
 
     /// Returns the length of the header that is not sent, in octets.

@@ -3,10 +3,11 @@
 use crate::claims::Claims;
 use crate::lane::Lane;
 use crate::order::Turn;
+use crate::pair::Pair;
 use crate::policy::Protected;
 use crate::sa::Sa;
 use crypto::Secret;
-use model::{ChildSa, ChildSaId, PeerId};
+use model::{ChildSa, ChildSaId, Mode, Path, PeerId};
 
 /// A worker's record of an SA that another worker owns.
 #[derive(Clone)]
@@ -14,6 +15,8 @@ pub(crate) struct RemoteSa {
     pub(crate) id: ChildSaId,
     pub(crate) peer: PeerId,
     pub(crate) carries: Protected,
+    /// True in transport mode: it carries traffic between the outer addresses.
+    outside: bool,
     /// The peer's claims, if other peers contest them.
     pub(crate) claims: Option<Claims>,
     pub(crate) lane: Option<Lane>,
@@ -38,6 +41,7 @@ impl RemoteSa {
             id: sa.id,
             peer: sa.peer,
             claims: None,
+            outside: sa.mode == Mode::Transport,
             carries: Protected {
                 local: sa.local.clone().into(),
                 remote: sa.remote.clone().into(),
@@ -46,6 +50,14 @@ impl RemoteSa {
             turn: None,
             owner,
         }
+    }
+
+    /// Carries the same traffic between the addresses of another path, in transport mode. Returns
+    /// what it carried before, if that changes.
+    pub(crate) fn take_path(&mut self, path: Path) -> Option<Protected> {
+        let moved = Pair::from(path).between(&self.carries);
+        let moved = moved.filter(|_| self.outside)?;
+        Some(std::mem::replace(&mut self.carries, moved))
     }
 }
 

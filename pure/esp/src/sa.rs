@@ -14,9 +14,10 @@ use crate::pair::Pair;
 use crate::policy::Protected;
 use crate::prefetch::prefetch;
 use crate::report::{Report, SaTraffic};
+use crate::room::PathMtu;
 use crate::source::Source;
 use crypto::Secret;
-use model::{ChildSa, ChildSaId, Dscp, Instant, Path, PeerId, Sizes, Spi, ZoneAgreement};
+use model::{ChildSa, ChildSaId, Dscp, Instant, Mode, Path, PeerId, Sizes, Spi, ZoneAgreement};
 use std::time::Duration;
 use wire::esp::Header;
 use wire::probe::{Kind, Probe};
@@ -37,6 +38,8 @@ pub(crate) struct Sa {
     pub(crate) lane: Option<Lane>,
     /// The addresses of the header that is not sent, outside tunnel mode.
     pub(crate) pair: Option<Pair>,
+    /// True in transport mode: the pair is that of the outer addresses.
+    pub(crate) outside: bool,
     /// True if the peer accepts padding behind datagrams.
     pub(crate) takes_padding: bool,
     pub(crate) inbound: Inbound,
@@ -135,6 +138,7 @@ impl Sa {
         let outbound = Outbound::new(&sa.outbound, sa.agreement.as_ref())?;
         Ok(Self {
             pair,
+            outside: sa.mode == Mode::Transport,
             id: sa.id,
             path: sa.path,
             takes_padding: sa.takes_padding,
@@ -164,6 +168,28 @@ impl Sa {
             fits: true,
             turn: None,
         })
+    }
+
+    /// Checks that a packet in transport mode came between the addresses of the SA, which are its
+    /// selectors.
+    pub(crate) fn came_between(&self, packet: &Packet) -> Result<(), DropReason> {
+        let came = packet.path.filter(|_| self.outside).map(Pair::from);
+        match came.is_none() || came == self.pair {
+            true => Ok(()),
+            false => Err(DropReason::InnerSelectorMismatch),
+        }
+    }
+
+    /// Sends to another path, and in transport mode carries the same traffic between its addresses.
+    /// Returns what the SA carried before, if that changes.
+    pub(crate) fn take_path(&mut self, path: Path) -> Option<Protected> {
+        self.path = path;
+        self.source = Source::default();
+        self.outbound.give_room(PathMtu::Any, path);
+        let pair = Pair::from(path);
+        let moved = pair.between(&self.carries).filter(|_| self.outside)?;
+        self.pair = Some(pair);
+        Some(std::mem::replace(&mut self.carries, moved))
     }
 
     /// Sets the padding sizes of datagrams, if possible: only a complete datagram contains its own

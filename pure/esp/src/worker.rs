@@ -19,7 +19,7 @@ use crate::report::{Counters, Report, SaTraffic};
 use crate::room::{Fit, PathMtu};
 use crate::sa::{Sa, SaStatus};
 use crate::scratch::Scratch;
-use crate::source::{Sight, Source};
+use crate::source::Sight;
 use crypto::Secret;
 use model::{ChildSa, ChildSaId, Df, Flow, Instant, LevelChoice, Path, PeerId, Spi, ZoneId};
 use rustc_hash::FxHashMap;
@@ -330,12 +330,22 @@ impl Worker {
         self.clamp = mtu;
     }
 
-    /// Moves an SA's packets to another path, on which they may be fragmented.
+    /// Moves an SA's packets to another path, on which they may be fragmented. In transport mode,
+    /// path, selectors and lookup change in one step: no packet meets some of them.
     pub fn move_path(&mut self, id: ChildSaId, path: Path) {
-        if let Some(sa) = self.sa_mut(id) {
-            sa.path = path;
-            sa.source = Source::default();
-            sa.outbound.give_room(PathMtu::Any, path);
+        let Some(spi) = self.by_id.get(&id) else {
+            return;
+        };
+        let here = self.sas.get_mut(spi).and_then(|sa| {
+            let before = sa.take_path(path)?;
+            Some((before, &sa.carries, sa.turn?))
+        });
+        let elsewhere = self.elsewhere.get_mut(spi).and_then(|sa| {
+            let before = sa.take_path(path)?;
+            Some((before, &sa.carries, sa.turn?))
+        });
+        if let Some((before, now, turn)) = here.or(elsewhere) {
+            self.order.relocate(&before.remote, &now.remote, turn, *spi);
         }
     }
 
@@ -784,6 +794,7 @@ impl Worker {
             self.reports.extend(report);
             return Err(DropReason::Dummy);
         };
+        sa.came_between(packet)?;
         let reply = flow.reversed();
         let is_anothers = is_anothers(sa.claims.as_deref(), &self.spd, &reply);
         if !sa.carries.covers_inbound(&flow) || is_anothers {

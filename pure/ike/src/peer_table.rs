@@ -6,6 +6,7 @@
 use crate::allowed_suites::AllowedIkeSuites;
 use crate::certificate_terms;
 use crate::config::{Config, Peer, PeerRole};
+use crate::placed::Hosts;
 use crate::signature::Signing;
 use crate::users::Users;
 use crypto::TrustStore;
@@ -45,6 +46,8 @@ pub(crate) struct PeerTable {
     pub(crate) has_own_authorities: bool,
     /// The addresses of all peers that have a fixed one.
     pub(crate) addresses_of_peers: BTreeSet<IpAddr>,
+    /// The single addresses that peers have in the configuration, if any is in transport mode.
+    pub(crate) hosts: Hosts,
     /// Number of configurations that this engine had before.
     pub(crate) version: u64,
 }
@@ -75,6 +78,7 @@ impl PeerTable {
             menu: AllowedIkeSuites::of_all(&config.peers),
             signing: Signing::of(&config.peers),
             addresses_of_peers: peers.clone().filter_map(|peer| peer.address).collect(),
+            hosts: Hosts::new(&config.peers),
             ppks: peers.clone().any(|peer| peer.ppk.is_some()),
             version: 0,
             config,

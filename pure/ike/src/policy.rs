@@ -2,8 +2,10 @@
 //! same traffic (RFC 9611), additional ones, and the slots of licensed nodes.
 
 use crate::config::{ChildPolicy, Peer, PeerRole, Slot, ZonePolicy};
-use crate::extension::resource;
-use model::{Mode, TrafficSelector};
+use crate::domain::Domain;
+use crate::extension::{live_path, resource};
+use model::{Licence, Mode, TrafficSelector};
+use std::borrow::Cow;
 use std::time::Duration;
 use wire::ike::NotifyType;
 
@@ -15,6 +17,8 @@ pub(crate) struct Policy<'p> {
     pub(crate) local: &'p [TrafficSelector],
     pub(crate) remote: &'p [TrafficSelector],
     pub(crate) zones: &'p ZonePolicy,
+    /// The domain whose nodes the child SA is for, one at a time.
+    pub(crate) domain: Option<&'p Domain>,
     pub(crate) mode: Mode,
     pub(crate) lifetime: Duration,
     pub(crate) pfs: bool,
@@ -50,6 +54,7 @@ impl Peer {
                 local,
                 remote,
                 zones,
+                domain: None,
                 mode: *mode,
                 lifetime: self.lifetimes.child,
                 pfs: self.lifetimes.pfs,
@@ -61,9 +66,22 @@ impl Peer {
             let slots = self.slots.iter().map(move |slot| first.slot(slot));
             let others = self.children.iter().map(move |child| first.beside(child));
             let more = resource::names(self.features.resources).map(move |name| first.named(name));
-            let firsts = std::iter::once(first).chain(more);
+            let paths = live_path::names(self.features.paths).map(move |name| Policy {
+                auto: false,
+                ..first.named(name)
+            });
+            let firsts = std::iter::once(first).chain(more).chain(paths);
             firsts.chain(others).chain(slots)
         })
+    }
+
+    /// Returns the selectors of child SAs in transport mode, ours first: these have the outer
+    /// addresses that either end may have.
+    pub fn outside(&self) -> impl Iterator<Item = (&[TrafficSelector], &[TrafficSelector])> {
+        let outside = self
+            .policies()
+            .filter(|policy| policy.mode == Mode::Transport);
+        outside.map(|policy| (policy.local, policy.remote))
     }
 
     /// Returns the policy of one child SA.
@@ -73,6 +91,14 @@ impl Peer {
 }
 
 impl<'p> Policy<'p> {
+    /// Returns the zones with the licences of a domain's node that these licences name.
+    pub(crate) fn zones_for(&self, licences: &[Licence]) -> Cow<'p, ZonePolicy> {
+        match self.domain {
+            Some(domain) => domain.zones_for(self.zones, licences),
+            None => Cow::Borrowed(self.zones),
+        }
+    }
+
     /// Returns the policy of another child SA for the same traffic.
     fn named(self, name: &'p str) -> Self {
         let name = Some(name);
@@ -83,6 +109,7 @@ impl<'p> Policy<'p> {
     fn slot(self, slot: &'p Slot) -> Self {
         Self {
             zones: &slot.zones,
+            domain: slot.domain.as_ref(),
             auto: false,
             ..self.named(&slot.name)
         }

@@ -6,8 +6,9 @@ use crate::destination::Destination;
 use crate::down_reason::{DownReason, PeerMisbehaved};
 use crate::extension::mode::BadMode;
 use crate::extension::ppk::BadPpk;
+use crate::placed::Unplaced;
 use crate::signature::NotVerified;
-use model::{Group, Identity, InnerAddresses, Kem, Licence, Mode, Suite};
+use model::{EspSuite, Group, Identity, InnerAddresses, Kem, Licence, Mode, Suite};
 use std::net::{IpAddr, SocketAddr};
 use wire::ike::{NotifyType, RefusalCode};
 
@@ -161,10 +162,15 @@ pub enum Refusal {
     #[error("the peer offers no ESP suite that is allowed here ({} {})", either(.allowed), numbers(*.esn))]
     NoEspProposal {
         /// Suites allowed here.
-        allowed: Vec<Suite>,
+        allowed: Vec<EspSuite>,
         /// True if extended sequence numbers are allowed as well.
         esn: bool,
     },
+    /// The peer offers only child SAs without encryption, which are not accepted, or no longer.
+    #[error(
+        "the peer offers only ESP without encryption, which is not accepted here, or no longer"
+    )]
+    Unencrypted,
     /// The traffic selectors do not overlap with ours.
     #[error("none of the peer's traffic selectors is within ours")]
     TrafficSelectors,
@@ -299,6 +305,17 @@ pub enum Refusal {
     /// The peer offered to license these nodes, and no slot here is for exactly these nodes.
     #[error("the peer offers to let {}: no keys are distributed, and no node reads there", offer(.0))]
     OfferRefused(Vec<Identity>),
+    /// The peer offered to license one more node of a domain than may have keys at once.
+    #[error(
+        "the peer offers to let {node} read, and as many nodes of its domain as may, {most}, have \
+         keys already"
+    )]
+    TooManyOfDomain {
+        /// The node.
+        node: Identity,
+        /// Most nodes of the domain at once.
+        most: usize,
+    },
     /// The peer has as many child SAs for the same traffic as it may have.
     #[error("the peer requests another tunnel for the same traffic, but already has all {0}")]
     TooManyResources(u8),
@@ -307,6 +324,17 @@ pub enum Refusal {
         "the peer creates no more tunnels for the same traffic; retrying when one of the tunnels is gone"
     )]
     NoMoreResources,
+    /// The peer supports only one path at a time.
+    #[error(
+        "the peer does not support several live paths, as configured here: one path is used at a time"
+    )]
+    WithoutPaths,
+    /// The peer allows no further path.
+    #[error("the peer allows no further path")]
+    NoMorePaths,
+    /// The peer wants to add another path than its configuration allows.
+    #[error("the peer wants to add a path, but its configuration here allows only {0}")]
+    TooManyPaths(u8),
     /// The peer has as many child SAs as it may have.
     #[error(
         "the peer requests another tunnel, but already has {0}, including those being replaced"
@@ -353,6 +381,9 @@ pub enum Refusal {
         /// Configured address.
         only: IpAddr,
     },
+    /// The peer tried to move to an address that a child SA in transport mode cannot have.
+    #[error("the peer wants to move, but its tunnel in transport mode cannot: {0}")]
+    Unplaced(Unplaced),
     /// A message came from an address that the peer has not announced. Packets do not follow it.
     #[error("a message came from {to}, to which the tunnel does not move: {why}")]
     NotFollowed {

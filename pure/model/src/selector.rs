@@ -188,6 +188,21 @@ impl TrafficSelector {
         })
     }
 
+    /// Returns the selector of the same protocol and ports at a single address.
+    #[must_use]
+    pub fn at(&self, address: IpAddr) -> Self {
+        Self {
+            first: address,
+            last: address,
+            ..self.clone()
+        }
+    }
+
+    /// Returns true if the range of addresses has this one.
+    pub fn has_address(&self, address: IpAddr) -> bool {
+        within(self.first, address, self.last)
+    }
+
     /// Returns the size of the selector.
     pub fn breadth(&self) -> Breadth {
         let addresses = match (self.first, self.last) {

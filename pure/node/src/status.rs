@@ -7,8 +7,8 @@ use crypto::Secret;
 use esp::{Pace, Rates, SaTraffic, Traffic};
 use ike::Windows;
 use model::{
-    Carrier, ChildSa, CsaId, Exchanges, Identity, InnerAddresses, Instant, Kem, Licence, Mode,
-    PeerId, Signal, Spi, TrafficSelector, ZoneAgreement, ZoneId,
+    Carrier, ChildSa, CsaId, EspSuite, Exchanges, Identity, InnerAddresses, Instant, Kem, Licence,
+    Mode, PeerId, Signal, Spi, TrafficSelector, ZoneAgreement, ZoneId,
 };
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -77,6 +77,8 @@ pub struct PeerNumbers {
     pub state: PeerState,
     /// Number of child SAs that packets are sealed on, or that stand by for that.
     pub tunnels: usize,
+    /// True if one of them is not encrypted.
+    pub unencrypted: bool,
     /// As in [`PeerStatus::silent`].
     pub silent: bool,
     /// As in [`PeerStatus::heard`].
@@ -87,8 +89,14 @@ pub struct PeerNumbers {
     pub path_mtu: Option<u16>,
     /// Traffic of all its child SAs, including those that are gone.
     pub traffic: SaTraffic,
+    /// Share of requests that the path loses, in per cent, if the path is measured.
+    pub lost: Option<u8>,
+    /// Number of paths that carry packets at the same time, if there may be several.
+    pub live_paths: Option<usize>,
     /// Rekeys of the IKE SA and of child SAs.
     pub rekeys: u64,
+    /// Moves to another path without a pause.
+    pub hand_overs: u64,
 }
 
 /// Numbers of peers and SAs.
@@ -126,6 +134,8 @@ pub struct ChildStatus {
     pub outbound: Spi,
     /// True for a composite SA.
     pub zoned: bool,
+    /// Cipher suite of a plain SA; the zones of a composite SA have one each.
+    pub suite: Option<EspSuite>,
     /// True if sequence numbers are extended to 64 bits.
     pub esn: bool,
     /// Key exchanges of this child SA itself, if it had any.
@@ -166,6 +176,7 @@ impl ChildStatus {
             inbound: child.inbound.spi,
             outbound: child.outbound.spi,
             zoned: child.agreement.is_some(),
+            suite: child.outbound.keys.plain_suite(),
             esn: child.outbound.keys.is_extended(),
             exchanges: child.exchanges.clone(),
             mode: child.mode,
@@ -181,6 +192,20 @@ impl ChildStatus {
             received: Traffic::default(),
             sent: Traffic::default(),
             pace: Pace::default(),
+        }
+    }
+
+    /// Notes another path. In transport mode, its addresses are the selectors.
+    pub(crate) fn take_path(&mut self, path: model::Path) {
+        self.path = path;
+        if self.mode == Mode::Transport {
+            let ends = [
+                (&mut self.local, path.local),
+                (&mut self.remote, path.remote),
+            ];
+            for (selectors, end) in ends {
+                *selectors = selectors.iter().map(|one| one.at(end.ip())).collect();
+            }
         }
     }
 

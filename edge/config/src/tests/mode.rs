@@ -32,8 +32,9 @@ fn without_a_word_it_is_a_tunnel_that_moves() {
     assert_eq!((peer.mode, peer.features.mobike), (Mode::Tunnel, true));
 }
 
+// Refuses: mobikex
 #[test]
-fn transport_mode_stays_where_it_is_and_beet_mode_moves() {
+fn transport_mode_with_one_address_stays_where_it_is_and_beet_mode_moves() {
     let peer = &load(TRANSPORT).peers[0];
     assert_eq!((peer.mode, peer.features.mobike), (Mode::Transport, false));
     let peer = &load(&TRANSPORT.replace("transport", "beet")).peers[0];
@@ -47,6 +48,26 @@ fn transport_mode_stays_where_it_is_and_beet_mode_moves() {
         fault.contains("`mode = \"beet\"`, which can move"),
         "{fault}"
     );
+}
+
+#[test]
+fn transport_mode_moves_between_the_addresses_that_a_host_lists() {
+    let two = "[\"192.0.2.7/32\", \"198.51.100.7/32\"]";
+    let mobile = TRANSPORT.replace("[\"192.0.2.7/32\"]", two);
+    assert!(load(&mobile).peers[0].features.mobike);
+    let off = mobile.replace("mode =", "mobike = \"off\"\nmode =");
+    assert!(!load(&off).peers[0].features.mobike);
+    let gateway = TRANSPORT.replace("address = \"192.0.2.1\"\n", "");
+    let gateway = gateway.replace("[\"192.0.2.1/32\"]", two);
+    assert!(load(&gateway).peers[0].features.mobike);
+    // One of several addresses of the peer is that for the first message.
+    let both = TRANSPORT.replace("192.0.2.1/32", "192.0.2.1/32\", \"192.0.2.9/32");
+    assert!(load(&both).peers[0].features.mobike);
+    for other in ["2001:db8::7/128", "198.51.100.0/24"] {
+        let lines = Folder::new().lines(&mobile.replace("198.51.100.7/32", other));
+        let expected = "transport mode requires single addresses at each end";
+        assert!(lines[0].contains(expected), "{lines:?}");
+    }
 }
 
 #[test]
@@ -74,14 +95,20 @@ fn transport_mode_carries_what_goes_to_the_peers_address() {
 #[test]
 fn both_modes_have_one_address_at_each_end() {
     for mode in ["transport", "beet"] {
-        for local in [
-            "192.0.2.0/24",
-            "192.0.2.7/32\", \"192.0.2.8/32",
-            "2001:db8::7/128",
-        ] {
+        let (many, expected) = match mode {
+            "beet" => (
+                "192.0.2.7/32\", \"192.0.2.8/32",
+                "exactly one address at each end",
+            ),
+            _ => (
+                "192.0.2.7/32\", \"192.0.2.8/31",
+                "single addresses at each end",
+            ),
+        };
+        for local in ["192.0.2.0/24", many, "2001:db8::7/128"] {
             let text = TRANSPORT.replace("transport", mode);
             let lines = Folder::new().lines(&text.replace("192.0.2.7/32", local));
-            let expected = format!("{mode} mode requires exactly one address at each end");
+            let expected = format!("{mode} mode requires {expected}");
             assert!(lines[0].contains(&expected), "{lines:?}");
         }
     }

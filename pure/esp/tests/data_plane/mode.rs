@@ -4,9 +4,10 @@
 use crate::bench::*;
 use crate::datagram::{ICMP, TCP, UDP, tcp, udp, v4, v4_with, v6};
 use crypto::Secret;
-use esp::{DropReason, Packet, Spd, Unusable, Worker};
-use model::{ChildSa, Half, Keys, Mode, Suite, TrafficSelector};
-use std::net::IpAddr;
+use esp::{DropReason, Packet, Sink, Spd, Unusable, Worker};
+use model::{ChildSa, EspSuite, Half, Instant, Keys, Mode, Path, TrafficSelector};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use wire::checksum::Sum;
 use wire::ip::Header;
 
 pub const BOTH: [Mode; 2] = [Mode::Transport, Mode::Beet];
@@ -71,7 +72,7 @@ fn what_follows_the_header_arrives_under_a_header_of_the_same_addresses() {
 
 #[test]
 fn every_plain_suite_carries_both_modes() {
-    let keyed = |half: &mut Half<Secret>, suite: Suite, (implicit_iv, esn)| {
+    let keyed = |half: &mut Half<Secret>, suite: EspSuite, (implicit_iv, esn)| {
         half.keys = Keys::Plain {
             suite,
             implicit_iv,
@@ -83,8 +84,8 @@ fn every_plain_suite_carries_both_modes() {
         (V4, v4(TCP, &tcp(&[], b"x"))),
         (V6, v6(TCP, &tcp(&[], b"x"))),
     ];
-    for suite in Suite::ALL {
-        let forms = [false, true].map(|esn| (suite.hash().is_none(), esn));
+    for suite in EspSuite::all() {
+        let forms = [false, true].map(|esn| (suite.may_omit_iv(), esn));
         for form in [(false, false)].into_iter().chain(forms) {
             for (addresses, datagram) in &datagrams {
                 let mut sas = moded(Mode::Beet, &EXPLICIT, *addresses);
@@ -316,4 +317,105 @@ fn a_packet_as_long_as_its_buffer_is_opened() {
         assert_eq!(exact.len(), sealed.len());
         assert!(open(&mut bob, &sealed).is_ok());
     }
+}
+
+/// Records the packets on any path.
+#[derive(Default)]
+struct Anywhere {
+    sent: Vec<Vec<u8>>,
+    delivered: Vec<Vec<u8>>,
+    dropped: Vec<DropReason>,
+}
+
+impl Sink for Anywhere {
+    fn transmit(&mut self, packet: &mut Packet, _: Path) {
+        self.sent.push(packet.octets().to_vec());
+    }
+
+    fn deliver(&mut self, packet: &mut Packet) {
+        self.delivered.push(packet.octets().to_vec());
+    }
+
+    fn dropped(&mut self, _: &mut Packet, why: DropReason) {
+        self.dropped.push(why);
+    }
+}
+
+fn between([local, remote]: [&str; 2]) -> Path {
+    let end = |address: &str| SocketAddr::new(address.parse().unwrap(), 4500);
+    Path::udp(end(local), end(remote))
+}
+
+/// Returns a datagram between other addresses than those of its network.
+fn readdressed(mut datagram: Vec<u8>, ends: [&str; 2]) -> Vec<u8> {
+    for (address, at) in ends.into_iter().zip([12, 16]) {
+        let address: Ipv4Addr = address.parse().unwrap();
+        datagram[at..at + 4].copy_from_slice(&address.octets());
+    }
+    datagram[10..12].fill(0);
+    let sum = Sum::default().with(&datagram[..20]).finish();
+    datagram[10..12].copy_from_slice(&sum.to_be_bytes());
+    datagram
+}
+
+fn seal_anywhere(worker: &mut Worker, datagram: &[u8]) -> Result<Vec<u8>, DropReason> {
+    let mut packet = Packet::with_capacity(2000);
+    packet.fill(datagram);
+    let mut outcome = Anywhere::default();
+    worker.seal(&mut [packet], &mut outcome, Instant::ZERO);
+    outcome.sent.pop().ok_or_else(|| outcome.dropped[0])
+}
+
+fn open_from(worker: &mut Worker, packet: &[u8], path: Path) -> Result<Vec<u8>, DropReason> {
+    let mut packet = Packet::from_slice(packet);
+    packet.path = Some(path);
+    let mut outcome = Anywhere::default();
+    worker.open(&mut [packet], &mut outcome, Instant::ZERO);
+    outcome.delivered.pop().ok_or_else(|| outcome.dropped[0])
+}
+
+/// A moved SA takes its own services along and no others. Until both ends have moved, no packet
+/// passes, and so no packet arrives between the addresses of before.
+#[test]
+fn an_sa_in_transport_mode_carries_the_same_services_between_other_addresses() {
+    let (ends, backward) = (["10.1.0.2", "10.8.0.1"], ["10.8.0.1", "10.1.0.2"]);
+    let mut sas = moded(Mode::Transport, &EXPLICIT, V4);
+    for sa in &mut sas {
+        let selectors = sa.local.iter_mut().chain(&mut sa.remote);
+        selectors.for_each(|selector| selector.protocol = UDP);
+    }
+    let id = sas[0].id;
+    let [mut alice, mut bob] = sas.map(endpoint);
+    alice.move_path(id, between(ends));
+    let moved = readdressed(v4(UDP, &udp(b"hello")), ends);
+    let sealed = seal_anywhere(&mut alice, &moved).unwrap();
+    for other in [
+        v4(UDP, &udp(b"hello")),
+        readdressed(v4(TCP, &tcp(&[], b"hello")), ends),
+    ] {
+        assert!(seal_anywhere(&mut alice, &other).is_err());
+    }
+    let mismatch = Err(DropReason::InnerSelectorMismatch);
+    assert_eq!(open_from(&mut bob, &sealed, between(backward)), mismatch);
+    bob.move_path(id, between(backward));
+    let sealed = seal_anywhere(&mut alice, &moved).unwrap();
+    let opened = open_from(&mut bob, &sealed, between(backward)).unwrap();
+    assert_eq!(payload(&opened), payload(&moved));
+    let [sent, came] = [&moved, &opened].map(|octets| Header::parse(octets).unwrap().flow());
+    assert_eq!(sent, came);
+    // Another family would need another header.
+    alice.move_path(id, between(["fd00:1::1", "fd00:8::1"]));
+    assert!(seal_anywhere(&mut alice, &moved).is_ok());
+}
+
+/// In BEET mode, the addresses are inner ones.
+#[test]
+fn an_sa_in_beet_mode_carries_the_same_wherever_it_moves() {
+    let [mut alice, mut bob] = ends(Mode::Beet, V4);
+    let elsewhere = between(["192.0.2.77", "198.51.100.7"]);
+    alice.move_path(model::ChildSaId(1), elsewhere);
+    let datagram = v4(UDP, &udp(b"hello"));
+    let sealed = seal_anywhere(&mut alice, &datagram).unwrap();
+    let opened = open_from(&mut bob, &sealed, elsewhere.reversed()).unwrap();
+    assert_eq!(payload(&opened), payload(&datagram));
 }

@@ -13,14 +13,18 @@
 //! SAs, unless their own packets led them elsewhere (`follow.rs`). Any update but an answer to
 //! that check leads them back.
 //!
+//! Child SAs in transport mode move with MOBIKE-X alone (`transport.rs`), at either end only once
+//! the other end has agreed.
+//!
 //! Other messages move nothing: an answer on another path only shows that this path works (section
 //! 3.8). A request is sent on several paths for this purpose.
 
-use super::follow;
+use super::{follow, live_path, transport};
 use crate::down_reason::{DownReason, PeerMisbehaved};
 use crate::event::Event;
 use crate::exchange::{find_notify, first_error, notify};
 use crate::extension::mobike::{self, Mobike};
+use crate::extension::mobikex::Named;
 use crate::extension::routability::{self, Cookie};
 use crate::extension::{nat, no_nats, tcp};
 use crate::misuse::CannotMove;
@@ -80,18 +84,26 @@ pub(crate) fn move_to(
     path: Path,
     turn: &mut Turn<'_, '_>,
 ) -> Result<(), CannotMove> {
-    if session.children.are_fixed() {
-        return Err(CannotMove::Transport);
-    }
-    let mobike = session.mobike.as_mut().ok_or(CannotMove::NotAgreed)?;
+    let fixed = session.children.are_fixed();
+    let mobike = session.mobike.as_mut().ok_or(match fixed {
+        true => CannotMove::Transport,
+        false => CannotMove::NotAgreed,
+    })?;
     if !mobike.decides {
         return Err(CannotMove::NotOurs);
     }
-    (mobike.pending, mobike.silent, mobike.translated) = (true, false, 0);
+    if fixed && !mobike.extended {
+        return Err(CannotMove::Transport);
+    }
+    transport::check(session, path, turn).map_err(CannotMove::Unplaced)?;
     let path = tcp::named(turn, path);
+    if let Some(mobike) = &mut session.mobike {
+        (mobike.pending, mobike.silent, mobike.translated) = (true, false, 0);
+    }
     protected::switch_to(turn, path);
-    if path.remote.ip() == turn.core.proved.remote.ip() {
-        turn.carry(session.children.ids());
+    live_path::join(session);
+    if path.remote.ip() == turn.core.proved.remote.ip() && !fixed {
+        turn.carry(session.children.on_path_of_ike());
     }
     Ok(())
 }
@@ -99,7 +111,7 @@ pub(crate) fn move_to(
 /// Returns the time at which a path without responses is reported, unless it has been.
 pub(crate) fn silent_at(session: &Session, core: &Core) -> Option<Deadline> {
     let mobike = session.mobike.as_ref()?;
-    if !mobike.decides || mobike.silent {
+    if !mobike.decides || mobike.silent || live_path::is_all_apart(session, core) {
         return None;
     }
     Some(Deadline {
@@ -140,6 +152,9 @@ pub(crate) fn next(session: &mut Session, turn: &mut Turn<'_, '_>) -> Option<Box
     let mut payloads = Vec::new();
     if mobike.decides {
         payloads.push(mobike::update());
+        if mobike.extended {
+            payloads.extend(named(turn.core).payloads());
+        }
         payloads.extend(nat::payloads(
             turn.core.spi_i,
             turn.core.spi_r,
@@ -155,6 +170,15 @@ pub(crate) fn next(session: &mut Session, turn: &mut Turn<'_, '_>) -> Option<Box
     }
     payloads.push(cookie_payload);
     Some(Box::new(Move { cookie, payloads }))
+}
+
+/// Returns the addresses that an update names: that of our child SAs, and both ends of the path.
+const fn named(core: &Core) -> Named {
+    Named {
+        old: Some(core.proved.local.ip()),
+        new: Some(core.path.local.ip()),
+        receiver: Some(core.path.remote.ip()),
+    }
 }
 
 /// Evaluates the address hashes in a message of the peer. If the peer sees another address of
@@ -200,7 +224,9 @@ fn conclude(
                 mobike.seen = mobike::seen_as(response);
                 turn.core.nat = nat::detect(response, turn.core.path).or(turn.core.nat);
             }
-            turn.carry(session.children.ids());
+            if transport::settle(session, turn) {
+                turn.carry(session.children.on_path_of_ike());
+            }
         }
         Some(NotifyType::UNEXPECTED_NAT_DETECTED) if mobike.translated < MAX_TRANSLATED => {
             mobike.translated += 1;
@@ -289,6 +315,7 @@ fn follow_update(
         let to = path.remote.ip();
         return Err(Refusal::MovedAway { to, only });
     }
+    transport::admit(session, request, path, turn).map_err(Refusal::Unplaced)?;
     turn.core.nat = nat::detect(request, path).or(turn.core.nat);
     // "A TCP handshake proves the routability of the TCP Originator's address; thus, the Return
     // Routability Check SHOULD NOT be performed" (RFC 9329 section 7.1).
@@ -298,8 +325,12 @@ fn follow_update(
     }
     follow::end_check(session, path, turn.core);
     protected::switch_to(turn, path);
+    live_path::join(session);
+    if is_new && live_path::most(session, turn) > 1 {
+        turn.ctx.event(Event::PathLeft { sa: turn.core.id });
+    }
     if path.is_stream() {
-        turn.carry(session.children.ids());
+        turn.carry(session.children.on_path_of_ike());
     }
     Ok(())
 }

@@ -71,7 +71,8 @@ impl Children {
     /// Moves a child SA to another path.
     pub(crate) fn move_to(&mut self, id: ChildSaId, path: Path) {
         if let Some(child) = self.all.get_mut(&id) {
-            let before = std::mem::replace(&mut child.status.path, path);
+            let before = child.status.path;
+            child.status.take_path(path);
             self.by_path.remove(&(before, id));
             self.by_path.insert((path, id));
         }

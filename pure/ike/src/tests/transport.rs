@@ -1,0 +1,488 @@
+//! Moves of child SAs in transport mode (MOBIKE-X), and attempts to abuse them.
+
+use super::attack::ask_sealed;
+use super::mobike::{CELL, TRAIN, ips, move_to, roaming, to, told};
+use super::mode::mobile_ends;
+use super::pair::{Host, LEFT, NAT, Pair, RIGHT, Side, fit};
+use super::rekey::{rekey_child, rekey_ike};
+use super::*;
+use crate::exchange::{find_notify, notify};
+use crate::extension::mobikex::Named;
+use crate::{CannotMove, Event, Unplaced};
+use model::{IkeSaId, Path, Spi};
+use std::net::{IpAddr, SocketAddr};
+use wire::ike::{ExchangeType, NotifyType, Payload};
+
+/// An uninvolved third party.
+const VICTIM: &str = "203.0.113.66";
+/// Another address of the right host.
+const SECOND: &str = "203.0.113.2";
+
+fn hosts(addresses: &[&str]) -> model::Selectors {
+    let hosts = addresses
+        .iter()
+        .map(|address| prefix(&format!("{address}/32")));
+    hosts.collect::<Vec<_>>().into()
+}
+
+/// Sets the addresses that the tunnel of a host lists.
+fn list(config: &mut Config, ours: &[&str], theirs: &[&str]) {
+    match &mut config.peers[0].role {
+        PeerRole::Vpn { local, remote, .. } => (*local, *remote) = (hosts(ours), hosts(theirs)),
+        PeerRole::Licensed | PeerRole::Gateway | PeerRole::Neighbour => panic!("a VPN peer"),
+    }
+}
+
+/// Returns two hosts in transport mode, the left one of which has three addresses.
+pub(crate) fn walking() -> (Config, Config) {
+    let (mut left, mut right) = mobile_ends(Mode::Transport);
+    let (walks, stays) = ([LEFT, CELL, TRAIN], [RIGHT, SECOND]);
+    list(&mut left, &walks, &stays);
+    list(&mut right, &stays, &walks);
+    (left, right)
+}
+
+/// The right one does not list the third address.
+pub(crate) fn without_train() -> (Config, Config) {
+    let (left, mut right) = walking();
+    list(&mut right, &[RIGHT], &[LEFT, CELL]);
+    (left, right)
+}
+
+fn connected((left, right): (Config, Config)) -> Pair {
+    let mut pair = Pair::new(left, right);
+    pair.connect();
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+    pair
+}
+
+fn spis(pair: &Pair) -> Vec<Spi> {
+    let of = |host: &Host| {
+        let children = host.children().into_iter();
+        children.map(|child| child.inbound.spi).collect::<Vec<_>>()
+    };
+    [of(&pair.left), of(&pair.right)].concat()
+}
+
+/// Returns true if the newest children of both ends are between these two addresses.
+fn is_between(pair: &Pair, ours: &str, theirs: &str) -> bool {
+    let child = pair.left.children().last().copied().unwrap();
+    let [ours, theirs] = [ours, theirs].map(|address| [prefix(&format!("{address}/32"))]);
+    let fits = fit(child, pair.right.children().last().unwrap());
+    fits && (&child.local[..], &child.remote[..]) == (&ours[..], &theirs[..])
+}
+
+fn refuses(pair: &Pair, why: &str) {
+    let told = pair.right.refusals();
+    assert!(told.iter().any(|told| told.contains(why)), "{told:?}");
+    let refused = |event: &Event| matches!(event, Event::MoveRefused { .. });
+    assert!(pair.left.events.iter().any(refused));
+    let moved = |event: &Event| matches!(event, Event::PathMoved { .. });
+    for host in [&pair.left, &pair.right] {
+        assert!(!host.events.iter().any(moved));
+        assert_eq!(host.up(), 1);
+    }
+}
+
+#[test]
+fn each_end_moves_only_once_the_other_has_agreed_and_no_key_changes() {
+    let mut pair = connected(walking());
+    let before = spis(&pair);
+    move_to(&mut pair, to(CELL));
+    assert!(told(&mut pair, Side::Left).is_empty());
+    pair.deliver_next();
+    assert!(told(&mut pair, Side::Right).is_empty());
+    pair.deliver_next();
+    assert_eq!(told(&mut pair, Side::Left), ips(&[CELL]));
+    assert!(told(&mut pair, Side::Right).is_empty(), "no cookie yet");
+    pair.settle();
+    assert_eq!(told(&mut pair, Side::Right), ips(&[CELL]));
+    assert_eq!(spis(&pair), before);
+    for (side, address) in [(Side::Left, TRAIN), (Side::Right, LEFT)] {
+        move_to(&mut pair, to(address));
+        pair.settle();
+        rekey_child(&mut pair, side);
+        pair.settle();
+        assert!(is_between(&pair, address, RIGHT));
+    }
+    rekey_ike(&mut pair, Side::Right);
+    pair.settle();
+    move_to(&mut pair, to(CELL));
+    pair.settle();
+    assert_eq!(told(&mut pair, Side::Right).last(), ips(&[CELL]).last());
+}
+
+#[test]
+fn a_host_moves_to_another_address_that_the_other_end_announces() {
+    let (left, mut right) = walking();
+    right.addresses = ips(&[RIGHT, SECOND]);
+    let mut pair = connected((left, right));
+    let mut path = to(LEFT);
+    path.remote.set_ip(SECOND.parse().unwrap());
+    move_to(&mut pair, path);
+    pair.settle();
+    rekey_child(&mut pair, Side::Left);
+    pair.settle();
+    assert!(is_between(&pair, LEFT, SECOND));
+}
+
+// Refuses: mobikex
+#[test]
+fn an_address_that_an_end_does_not_list_is_refused_there() {
+    let mut pair = connected(without_train());
+    move_to(&mut pair, to(TRAIN));
+    pair.run_for(Duration::from_secs(1));
+    refuses(&pair, "198.18.0.2 is not among the addresses");
+    let told = pair.left.refusals();
+    assert!(told[0].contains("UNACCEPTABLE_ADDRESSES"), "{told:?}");
+    let mut beyond = to(LEFT);
+    beyond.remote.set_ip(VICTIM.parse().unwrap());
+    let v6 = |text: &str| SocketAddr::new(text.parse().unwrap(), crate::NATT_PORT);
+    let other_family = Path::udp(v6("2001:db8::2"), v6("2001:db8::1"));
+    for (path, address) in [
+        (to("192.0.2.77"), "192.0.2.77"),
+        (beyond, VICTIM),
+        (other_family, "2001:db8::2"),
+    ] {
+        let sa = pair.left.ike();
+        let moved = pair.with(Side::Left, |engine, now| engine.move_to(sa, path, now));
+        let why = Unplaced::NotListed(address.parse().unwrap());
+        assert_eq!(moved, Err(CannotMove::Unplaced(why)));
+    }
+    // It goes back, and to the other address that both have.
+    move_to(&mut pair, to(CELL));
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(told(&mut pair, Side::Right), ips(&[CELL]));
+}
+
+#[test]
+fn an_address_of_another_peer_is_refused() {
+    let (left, mut right) = walking();
+    let mut other = right.peers[0].clone();
+    other.id = peer_id("other");
+    other.identity = "other.example.net".parse().unwrap();
+    other.role = vpn("10.0.0.0/8", &format!("{CELL}/32"), ZonePolicy::default());
+    right.peers.push(other);
+    let mut pair = connected((left, right));
+    move_to(&mut pair, to(CELL));
+    pair.run_for(Duration::from_secs(1));
+    refuses(&pair, "is in the configuration of another peer");
+    // A network around the address is wider than a tunnel that names it.
+    let mut pair = connected({
+        let (left, mut right) = walking();
+        let mut other = right.peers[0].clone();
+        other.id = peer_id("other");
+        other.identity = "other.example.net".parse().unwrap();
+        other.role = vpn("10.0.0.0/8", "0.0.0.0/0", ZonePolicy::default());
+        right.peers.push(other);
+        (left, right)
+    });
+    move_to(&mut pair, to(CELL));
+    pair.settle();
+    assert_eq!(told(&mut pair, Side::Right), ips(&[CELL]));
+}
+
+#[test]
+fn an_address_that_bypasses_tunnels_is_refused_unless_for_one_service() {
+    for protocol in [0, 6] {
+        let (left, mut right) = walking();
+        let around = prefix("100.64.0.0/16");
+        right.bypassed = vec![TrafficSelector { protocol, ..around }];
+        let mut pair = connected((left, right));
+        move_to(&mut pair, to(CELL));
+        pair.run_for(Duration::from_secs(1));
+        match protocol {
+            0 => refuses(&pair, "bypass all tunnels"),
+            _ => assert_eq!(told(&mut pair, Side::Right), ips(&[CELL])),
+        }
+    }
+}
+
+/// Users of one table list the same addresses.
+#[test]
+fn an_address_at_which_another_user_is_is_refused_also_after_the_check() {
+    let another = |pair: &mut Pair| {
+        let at = Some((CELL.parse().unwrap(), PeerId(77)));
+        pair.right.engine.out.placed.put(IkeSaId(77), at);
+    };
+    let mut pair = connected(walking());
+    another(&mut pair);
+    move_to(&mut pair, to(CELL));
+    pair.run_for(Duration::from_secs(1));
+    refuses(
+        &pair,
+        "another peer has a tunnel in transport mode at 100.64.0.2",
+    );
+    // The other user was faster: the tunnel ends at both ends, and nobody sends into nothing.
+    let mut pair = connected(walking());
+    move_to(&mut pair, to(CELL));
+    pair.deliver_next();
+    another(&mut pair);
+    pair.run_for(Duration::from_millis(200));
+    assert!(told(&mut pair, Side::Right).is_empty());
+    let retired = |event: &Event| matches!(event, Event::ChildRetired { .. });
+    for host in [&pair.left, &pair.right] {
+        assert!(host.events.iter().any(retired));
+        assert_eq!(host.up(), 1);
+    }
+}
+
+/// RFC 7296 section 2.23.1 is not implemented.
+// Refuses: mobikex
+#[test]
+fn a_nat_on_the_new_path_shows_in_the_address_that_the_peer_names() {
+    let mut pair = connected(walking());
+    pair.nat = Some(NAT);
+    move_to(&mut pair, to(LEFT));
+    pair.run_for(Duration::from_secs(1));
+    refuses(&pair, "so a NAT translates it");
+    // Also if the peer lists the address of the NAT.
+    let (left, mut right) = walking();
+    list(&mut right, &[RIGHT], &[LEFT, CELL, "198.51.100.9"]);
+    let mut pair = connected((left, right));
+    pair.nat = Some(NAT);
+    move_to(&mut pair, to(CELL));
+    pair.run_for(Duration::from_secs(1));
+    refuses(&pair, "198.51.100.9 as its address");
+}
+
+/// An attacker on the path changes the source of an update to another address of the list.
+#[test]
+fn an_update_with_a_forged_source_moves_nothing() {
+    let (left, mut right) = walking();
+    list(&mut right, &[RIGHT], &[LEFT, CELL, VICTIM]);
+    let mut pair = connected((left, right));
+    move_to(&mut pair, to(CELL));
+    let mut update = pair.intercept().remove(0);
+    update.path.remote = SocketAddr::new(VICTIM.parse().unwrap(), 4500);
+    pair.deliver(&update);
+    pair.away.push(VICTIM.parse().unwrap());
+    pair.run_for(Duration::from_secs(10));
+    let victim: IpAddr = VICTIM.parse().unwrap();
+    assert!(!told(&mut pair, Side::Right).contains(&victim));
+    let at_victim = pair.sent.iter().filter(|f| f.path.local.ip() == victim);
+    let octets: usize = at_victim.map(|flying| flying.message.len()).sum();
+    assert!(octets < 1000, "{octets} octets went to the victim");
+    // The address that it has names itself, and a later update moves there.
+    move_to(&mut pair, to(TRAIN));
+    pair.run_for(Duration::from_secs(10));
+    assert_eq!(told(&mut pair, Side::Right), ips(&[TRAIN]));
+}
+
+/// A peer with bad will names the address of somebody else, from which it does not receive.
+#[test]
+fn an_address_without_a_cookie_from_there_gets_no_packet() {
+    let (left, mut right) = walking();
+    list(&mut right, &[RIGHT], &[LEFT, CELL, VICTIM]);
+    let mut pair = connected((left, right));
+    let sa = pair.left.ike();
+    let victim = Some(VICTIM.parse().unwrap());
+    let named = Named {
+        old: Some(LEFT.parse().unwrap()),
+        new: victim,
+        receiver: Some(RIGHT.parse().unwrap()),
+    };
+    let update = notify(NotifyType::UPDATE_SA_ADDRESSES, Vec::new());
+    let payloads = [vec![update], named.payloads()].concat();
+    pair.with(Side::Left, |engine, now| {
+        engine.request_raw(sa, ExchangeType::INFORMATIONAL, payloads, now);
+    });
+    let mut update = pair.intercept().remove(0);
+    update.path.remote = SocketAddr::new(VICTIM.parse().unwrap(), 4500);
+    pair.away.push(VICTIM.parse().unwrap());
+    pair.deliver(&update);
+    pair.run_for(Duration::from_secs(60));
+    assert!(told(&mut pair, Side::Right).is_empty());
+}
+
+#[test]
+fn an_update_without_addresses_moves_no_transport_mode() {
+    let mut pair = connected(walking());
+    let sa = pair.left.ike();
+    for named in [
+        Named::default(),
+        Named {
+            new: Some(LEFT.parse().unwrap()),
+            ..Named::default()
+        },
+    ] {
+        let update = notify(NotifyType::UPDATE_SA_ADDRESSES, Vec::new());
+        let payloads = [vec![update], named.payloads()].concat();
+        let answer = ask_sealed(&mut pair, sa, ExchangeType::INFORMATIONAL, payloads);
+        let refusal = notify(NotifyType::UNACCEPTABLE_ADDRESSES, Vec::new());
+        assert!(answer.contains(&refusal), "{answer:?}");
+    }
+}
+
+#[test]
+fn requests_that_are_replayed_from_elsewhere_move_nothing() {
+    let mut pair = connected(walking());
+    move_to(&mut pair, to(CELL));
+    pair.settle();
+    let to_right = pair.sent.iter().filter(|flying| flying.to == Side::Right);
+    let requests: Vec<_> = to_right.cloned().collect();
+    let picture = pair.right.picture();
+    for mut replayed in requests {
+        replayed.path.remote = SocketAddr::new(TRAIN.parse().unwrap(), 4500);
+        pair.deliver(&replayed);
+    }
+    assert_eq!(pair.right.picture(), picture);
+}
+
+#[test]
+fn of_updates_that_overtake_each_other_the_newest_counts() {
+    let mut pair = connected(walking());
+    move_to(&mut pair, to(CELL));
+    let first = pair.intercept();
+    move_to(&mut pair, to(TRAIN));
+    pair.run_for(Duration::from_secs(10));
+    first.iter().for_each(|flying| pair.deliver(flying));
+    pair.run_for(Duration::from_secs(10));
+    assert_eq!(told(&mut pair, Side::Right).last(), ips(&[TRAIN]).last());
+    assert_eq!(told(&mut pair, Side::Left).last(), ips(&[TRAIN]).last());
+}
+
+/// A rekey that crosses a move has the addresses of before at one end. It is repeated with the new
+/// ones, or the child moves with the others.
+#[test]
+fn a_rekey_that_crosses_a_move_ends_between_the_new_addresses() {
+    for side in [Side::Left, Side::Right] {
+        for order in 0..4 {
+            let (mut left, mut right) = walking();
+            for config in [&mut left, &mut right] {
+                config.timers.retry = Duration::from_secs(2);
+            }
+            let mut pair = connected((left, right));
+            move_to(&mut pair, to(CELL));
+            rekey_child(&mut pair, side);
+            pair.cross(order);
+            pair.run_for(Duration::from_secs(60));
+            assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+            let moved = [Side::Left, Side::Right].map(|side| told(&mut pair, side));
+            assert_eq!(
+                moved.map(|moved| moved.last().copied()),
+                [ips(&[CELL])[0]; 2].map(Some)
+            );
+            rekey_child(&mut pair, Side::Left);
+            pair.run_for(Duration::from_secs(60));
+            assert!(is_between(&pair, CELL, RIGHT));
+        }
+    }
+}
+
+/// Whatever is lost, repeated and delayed, both ends have the same addresses in the end.
+// Recovers: mobikex
+#[test]
+fn moves_end_at_the_same_addresses_over_bad_hops() {
+    for seed in 0..40 {
+        let (left, right) = walking();
+        let mut pair = Pair::seeded(left, right, seed);
+        pair.connect();
+        let before = spis(&pair);
+        pair.hop = pair.hop.losing(300).repeating(200).delaying(300);
+        for address in [CELL, TRAIN, LEFT, CELL, LEFT, TRAIN] {
+            move_to(&mut pair, to(address));
+            pair.run_for(Duration::from_millis(u64::from(seed) * 13));
+        }
+        pair.run_for(Duration::from_secs(120));
+        assert_eq!((pair.left.up(), pair.right.up()), (1, 1), "seed {seed}");
+        let train = ips(&[TRAIN])[0];
+        for side in [Side::Left, Side::Right] {
+            assert_eq!(told(&mut pair, side).last(), Some(&train), "seed {seed}");
+        }
+        assert_eq!(spis(&pair), before, "seed {seed}");
+    }
+}
+
+/// Returns the addresses that the updates of the left host name.
+fn updates(pair: &Pair) -> Vec<Named> {
+    let to_right = pair.sent.iter().filter(|flying| flying.to == Side::Right);
+    let messages = to_right.filter_map(|flying| pair.right.engine.peek(&flying.message));
+    let updates =
+        messages.filter(|message| find_notify(message, NotifyType::UPDATE_SA_ADDRESSES).is_some());
+    updates.map(|update| Named::read(&update)).collect()
+}
+
+#[test]
+fn an_update_names_addresses_to_a_peer_with_the_capability_alone() {
+    let (left, right) = roaming();
+    let mut pair = connected((left, right));
+    let other: IpAddr = CELL.parse().unwrap();
+    move_to(&mut pair, to(CELL));
+    pair.settle();
+    let [named] = updates(&pair)[..] else {
+        panic!("one update");
+    };
+    assert_eq!(
+        (named.new, named.receiver),
+        (Some(other), Some(RIGHT.parse().unwrap()))
+    );
+    let sa = pair.left.ike();
+    pair.with(Side::Left, |engine, now| {
+        engine.with_established(sa, now, |session, _| {
+            session.mobike.as_mut().unwrap().extended = false;
+        });
+    });
+    pair.sent.clear();
+    move_to(&mut pair, to(TRAIN));
+    pair.settle();
+    assert_eq!(updates(&pair), [Named::default()]);
+    assert_eq!(told(&mut pair, Side::Right), ips(&[CELL, TRAIN]));
+}
+
+/// An older version of Strata sends no data, and other implementations may send any.
+#[test]
+fn without_the_capability_of_both_ends_transport_mode_stays() {
+    use crate::extension::mobike::Mobike;
+    let (_, right) = walking();
+    let (_, tunnel) = roaming();
+    let said = |data: &[u8]| saying(vec![notify(NotifyType::MOBIKE_SUPPORTED, data.to_vec())]);
+    let known: &[u8] = &[1, 1, 0xf0, 0];
+    for (data, private) in [
+        (&[][..], true),
+        (known, false),
+        (&[7; 300], true),
+        (&[1], true),
+    ] {
+        let message = said(data);
+        assert!(Mobike::read(&right.peers[0], &message, false, private).is_none());
+        let plain = Mobike::read(&tunnel.peers[0], &message, false, private);
+        assert!(!plain.unwrap().extended);
+    }
+    let extended = Mobike::read(&right.peers[0], &said(known), false, true);
+    assert!(extended.unwrap().extended);
+}
+
+#[test]
+fn no_clone_takes_over_transport_mode() {
+    let (mut left, mut right) = walking();
+    for config in [&mut left, &mut right] {
+        config.peers[0].features.clones = true;
+    }
+    let mut pair = connected((left, right));
+    let sa = pair.left.ike();
+    let handed = pair.with(Side::Left, |engine, now| {
+        engine.hand_over(sa, to(CELL), now)
+    });
+    assert_eq!(handed, Err(CannotMove::NotByClone));
+}
+
+/// Payloads that are not ours to read are ignored.
+#[test]
+fn addresses_in_other_requests_mean_nothing() {
+    let mut pair = connected(walking());
+    let sa = pair.left.ike();
+    let named = Named {
+        new: Some(VICTIM.parse().unwrap()),
+        ..Named::default()
+    };
+    let mut payloads = named.payloads();
+    payloads.push(notify(NotifyType::IP_PARAMETER, vec![9; 200]));
+    let answer = ask_sealed(&mut pair, sa, ExchangeType::INFORMATIONAL, payloads);
+    assert!(
+        !answer
+            .iter()
+            .any(|payload| matches!(payload, Payload::Notify(_)))
+    );
+    assert!(told(&mut pair, Side::Right).is_empty());
+}
