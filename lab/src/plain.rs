@@ -5,7 +5,10 @@ use crate::pair::{
 };
 use crate::transfer::transfer;
 use anyhow::Result;
+use crypto::UnixTime;
+use model::EspSuite;
 use os::Family;
+use std::time::SystemTime;
 
 const OCTETS: u64 = 1_000_000;
 
@@ -65,6 +68,18 @@ pub fn give_keys(pair: &Pair) -> Result<()> {
 pub fn carry(pair: &Pair) -> Result<()> {
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], OCTETS)?;
     transfer(&pair.gateway, &pair.mobile, MOBILE[0], OCTETS)
+}
+
+/// Returns the line that accepts a suite without encryption for this many seconds.
+///
+/// # Errors
+/// The clock is before 1970.
+pub fn accepting(suite: EspSuite, seconds: u64) -> Result<String> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    let until = UnixTime(now.as_secs() + seconds).rfc3339();
+    Ok(format!(
+        "unencrypted = {{ suite = \"{suite}\", until = {until} }}"
+    ))
 }
 
 /// Returns a configuration with an additional line in this table, `[node]` for example.

@@ -243,7 +243,7 @@ pub(super) fn agreement(shape: Shape) -> ZoneAgreement {
 fn keys(spi: u32, agreement: Option<&ZoneAgreement>) -> Keys<Secret> {
     match agreement {
         None => Keys::Plain {
-            suite: SUITE,
+            suite: SUITE.into(),
             implicit_iv: true,
             esn: false,
             key: key(spi, 0),

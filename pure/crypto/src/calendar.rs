@@ -14,6 +14,11 @@ impl UnixTime {
         Self(u64::try_from(timestamp).unwrap_or(0))
     }
 
+    /// Returns the beginning of a day of the calendar, in UTC; days before 1970 become zero.
+    pub const fn from_date(year: u16, month: u8, day: u8) -> Self {
+        Self(days(year as u64, month as u64, day as u64) * DAY)
+    }
+
     /// Returns the whole days from `now` to this time, or zero if it is past.
     pub const fn days_after(self, now: Self) -> u64 {
         self.0.saturating_sub(now.0) / DAY
@@ -56,9 +61,33 @@ const fn date(days_since_1970: u64) -> (u64, u64, u64) {
     (era * 400 + year + next_year, month, day)
 }
 
+/// Returns the days from 1970 to a date; the inverse of [`date`].
+const fn days(year: u64, month: u64, day: u64) -> u64 {
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year.saturating_sub(1), month + 9)
+    };
+    let (era, of_era) = (year / 400, year % 400);
+    let of_year = (153 * month + 2) / 5 + day - 1;
+    let of_era = of_era * 365 + of_era / 4 - of_era / 100 + of_year;
+    (era * 146_097 + of_era).saturating_sub(719_468)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_day_that_is_written_as_a_date_is_that_day() {
+        for day in (0..200_000).step_by(7).chain(10_957..12_500) {
+            let (year, month, of_month) = date(day);
+            let read = UnixTime::from_date(year as u16, month as u8, of_month as u8);
+            assert_eq!(read, UnixTime(day * DAY));
+        }
+        assert_eq!(UnixTime::from_date(1969, 12, 31), UnixTime(0));
+        assert_eq!(UnixTime::from_date(0, 1, 1), UnixTime(0));
+    }
 
     /// The values come from `date --utc`.
     #[test]

@@ -6,8 +6,12 @@
 //! on the menu: we do not agree to anything that we do not understand. The one exception is NONE,
 //! which may stand for integrity with an AEAD, and for a key exchange where there is none.
 //!
+//! Suites without encryption are a menu of their own. An offer has suites of one kind only, and an
+//! offer with a suite that encrypts never yields one that does not: no end that could encrypt is
+//! brought to do without.
+//!
 //! Any cipher of a proposal combines with any integrity transform of the same proposal. Suites
-//! therefore share a proposal only if they have the same HMAC, or none: [`proposable`]. AEADs and
+//! therefore share a proposal only if they have the same HMAC, or none: `proposable`. AEADs and
 //! other ciphers may never share a proposal (section 3.3).
 //!
 //! An additional key exchange (RFC 9370) has a transform type of its own. A peer that does not know
@@ -16,7 +20,7 @@
 //! a group and never NONE.
 
 use crate::config::Peer;
-use model::{Group, Kem, Suite};
+use model::{EspSuite, Group, Kem, Sha2, Suite};
 use wire::ike::{EsnId, GroupId, IntegrityId, PrfId, Proposal, Transform, TransformType};
 
 /// Acceptable algorithms for an IKE SA, each in order of preference.
@@ -66,7 +70,7 @@ impl AllowedIkeSuites {
 /// Acceptable algorithms for an ESP SA, each in order of preference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AllowedEspSuites {
-    pub(crate) suites: Vec<Suite>,
+    pub(crate) suites: Vec<EspSuite>,
     /// Groups for a key exchange of its own. Empty: its keys come from those of the IKE SA.
     pub(crate) groups: Vec<GroupId>,
     /// Methods for an additional key exchange after that; `None` among them makes it optional.
@@ -80,22 +84,52 @@ impl AllowedEspSuites {
     #[cfg(test)]
     pub(crate) fn plain(suites: &[Suite]) -> Self {
         Self {
-            suites: suites.to_vec(),
+            suites: encrypted(suites),
             groups: Vec::new(),
             kems: vec![None],
             esn: false,
         }
     }
 
-    /// Returns the algorithms that a peer allows with these groups. Without a key exchange, there
-    /// is no additional one either.
-    pub(crate) fn of(peer: &Peer, groups: Vec<GroupId>) -> Self {
+    /// Returns the algorithms to offer a peer with these groups: those without encryption, if any
+    /// are given, or those with encryption.
+    pub(crate) fn to_offer(peer: &Peer, groups: Vec<GroupId>, unencrypted: &[EspSuite]) -> Self {
+        match unencrypted {
+            [] => Self::of(peer, groups, encrypted(&peer.suites)),
+            some => Self::of(peer, groups, some.to_vec()),
+        }
+    }
+
+    /// Returns the algorithms to choose from the offer of a peer. Those without encryption are
+    /// accepted only if the offer has no others.
+    pub(crate) fn to_choose(
+        peer: &Peer,
+        groups: Vec<GroupId>,
+        unencrypted: &[EspSuite],
+        offered: &[Proposal],
+    ) -> Self {
+        match encrypts(offered) {
+            true => Self::to_offer(peer, groups, &[]),
+            false => Self::to_offer(peer, groups, unencrypted),
+        }
+    }
+
+    /// Returns all algorithms that the configuration of a peer names.
+    pub(crate) fn configured(peer: &Peer) -> Self {
+        let unencrypted = peer.unencrypted.iter().flat_map(|some| &some.suites);
+        let suites = unencrypted.copied().chain(encrypted(&peer.suites));
+        Self::of(peer, Vec::new(), suites.collect())
+    }
+
+    /// Returns these suites with these groups. Without a key exchange, there is no additional one
+    /// either.
+    fn of(peer: &Peer, groups: Vec<GroupId>, suites: Vec<EspSuite>) -> Self {
         let kems = match groups.is_empty() {
             true => vec![None],
             false => peer.kems.clone(),
         };
         Self {
-            suites: peer.suites.clone(),
+            suites,
             groups,
             kems,
             esn: peer.features.esn,
@@ -115,8 +149,22 @@ impl AllowedEspSuites {
     }
 }
 
+/// Returns these suites as suites of ESP.
+fn encrypted(suites: &[Suite]) -> Vec<EspSuite> {
+    suites.iter().copied().map(EspSuite::from).collect()
+}
+
+/// Returns true if an offer has a cipher that encrypts.
+pub(crate) fn encrypts(offered: &[Proposal]) -> bool {
+    let mut transforms = offered.iter().flat_map(|proposal| &proposal.transforms);
+    transforms.any(Transform::encrypts)
+}
+
+/// The suites and methods of a proposal.
+type Part<S> = (Vec<S>, Vec<Option<Kem>>);
+
 /// Returns the suites and methods of each proposal.
-fn parts(suites: &[Suite], kems: &[Option<Kem>]) -> Vec<(Vec<Suite>, Vec<Option<Kem>>)> {
+fn parts<S: Copy + Into<EspSuite>>(suites: &[S], kems: &[Option<Kem>]) -> Vec<Part<S>> {
     let some: Vec<_> = kems.iter().copied().filter(Option::is_some).collect();
     let with = (!some.is_empty()).then_some(some);
     let without = kems.contains(&None).then(|| vec![None]);
@@ -180,11 +228,17 @@ pub(crate) fn kems_of(transforms: &[Transform]) -> Vec<Kem> {
 }
 
 /// Groups suites by proposal. Proposals are ordered by their first suites.
-pub(crate) fn proposable(suites: &[Suite]) -> Vec<Vec<Suite>> {
-    let mut proposals: Vec<Vec<Suite>> = Vec::new();
+fn proposable<S: Copy + Into<EspSuite>>(suites: &[S]) -> Vec<Vec<S>> {
+    let kind = |suite: S| {
+        let suite: EspSuite = suite.into();
+        (suite.hash(), suite.encrypts())
+    };
+    let mut proposals: Vec<Vec<S>> = Vec::new();
     for &suite in suites {
-        let fits =
-            |others: &&mut Vec<Suite>| others.iter().all(|other| other.hash() == suite.hash());
+        let fits = |others: &&mut Vec<S>| {
+            let mut others = others.iter().copied();
+            others.all(|other| kind(other) == kind(suite))
+        };
         match proposals.iter_mut().find(fits) {
             Some(others) => others.push(suite),
             None => proposals.push(vec![suite]),
@@ -206,7 +260,9 @@ impl AllowedSuites {
     pub(crate) fn ike(part: &AllowedIkeSuites) -> Self {
         let suites = part.suites.iter();
         let mut courses = vec![suites.map(|&s| Transform::suite(s, false)).collect()];
-        courses.extend(integrity(&part.suites));
+        courses.extend(integrity(
+            part.suites.first().and_then(|suite| suite.hash()),
+        ));
         courses.push(vec![Transform::prf(PrfId::HMAC_SHA2_256)]);
         let groups = part.groups.iter();
         courses.push(groups.map(|&g| Transform::group(group_id(g))).collect());
@@ -219,15 +275,12 @@ impl AllowedSuites {
     /// section 3.3.2).
     pub(crate) fn esp(part: &AllowedEspSuites) -> Self {
         let suites = &part.suites;
-        let forms = |&suite: &Suite| {
-            let implicit = suite
-                .hash()
-                .is_none()
-                .then(|| Transform::suite(suite, true));
-            implicit.into_iter().chain([Transform::suite(suite, false)])
+        let forms = |&suite: &EspSuite| {
+            let implicit = suite.may_omit_iv().then(|| Transform::esp(suite, true));
+            implicit.into_iter().chain([Transform::esp(suite, false)])
         };
         let mut courses = vec![suites.iter().flat_map(forms).collect()];
-        courses.extend(integrity(suites));
+        courses.extend(integrity(suites.first().and_then(|suite| suite.hash())));
         let extended = part.esn.then_some(EsnId::YES);
         let numbers = extended.into_iter().chain([EsnId::NO]);
         courses.push(numbers.map(Transform::esn).collect());
@@ -326,9 +379,8 @@ fn additional(kind: TransformType, method: Option<Kem>) -> Transform {
 }
 
 /// Returns the course of the HMAC that the suites of one proposal share.
-fn integrity(suites: &[Suite]) -> Option<Vec<Transform>> {
-    let first = suites.first().copied()?;
-    Transform::integrity(first).map(|transform| vec![transform])
+fn integrity(hash: Option<Sha2>) -> Option<Vec<Transform>> {
+    hash.map(|hash| vec![Transform::hmac(hash)])
 }
 
 fn none_of(kind: TransformType) -> Option<Transform> {

@@ -138,7 +138,7 @@ impl Offer {
             mode: _,
         } = &peer.role
         {
-            offer.esp = named(&offer_esp(&AllowedEspSuites::of(peer, Vec::new()), Spi(0)));
+            offer.esp = named(&offer_esp(&AllowedEspSuites::configured(peer), Spi(0)));
             offer.local = kept(local.to_vec());
             offer.remote = kept(remote.to_vec());
             offer.zones = zones::offer(zones).map(Box::new);

@@ -7,7 +7,7 @@
 
 use crate::allowed_suites::{AllowedEspSuites, AllowedIkeSuites, AllowedSuites, group_id, kems_of};
 use crypto::Prf;
-use model::{Group, Kem, Spi, Suite};
+use model::{EspSuite, Group, Kem, Spi, Suite};
 use wire::ike::{EsnId, GroupId, Proposal, Protocol, Transform, TransformType};
 
 /// Smallest usable SPI (RFC 4303 section 2.1 reserves those below).
@@ -28,7 +28,7 @@ pub(crate) struct IkeChoice {
 /// A choice for an ESP SA.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EspChoice {
-    pub(crate) suite: Suite,
+    pub(crate) suite: EspSuite,
     pub(crate) implicit_iv: bool,
     /// True if sequence numbers are extended.
     pub(crate) esn: bool,
@@ -79,7 +79,7 @@ pub(crate) fn choose_ike(offered: &[Proposal], allowed: &AllowedIkeSuites) -> Op
             let fits = proposal.protocol == Protocol::IKE && proposal.spi.is_empty();
             let transforms = fits.then(|| menu.pick(proposal))??;
             Some(IkeChoice {
-                suite: suite_of(&transforms, &part.suites)?.0,
+                suite: ike_suite_of(&transforms, &part.suites)?,
                 // The only one that we offer.
                 prf: Prf::HmacSha256,
                 group: group_of(&transforms, &part.groups)?,
@@ -105,7 +105,7 @@ pub(crate) fn choose_esp(
             };
             let peer_spi = esp_spi(proposal)?;
             let transforms = menu.pick(proposal)?;
-            let (suite, implicit_iv) = suite_of(&transforms, &part.suites)?;
+            let (suite, implicit_iv) = esp_suite_of(&transforms, &part.suites)?;
             Some(EspChoice {
                 suite,
                 implicit_iv,
@@ -201,13 +201,20 @@ fn names_group(transform: &&Transform) -> bool {
     is_group(transform) && transform.id != GroupId::NONE.0
 }
 
+/// Returns the suite whose cipher was picked.
+fn ike_suite_of(picked: &[Transform], suites: &[Suite]) -> Option<Suite> {
+    let cipher = picked.first()?;
+    let mut suites = suites.iter().copied();
+    suites.find(|&suite| *cipher == Transform::suite(suite, false))
+}
+
 /// Returns the suite whose cipher was picked, and true if its IV is implicit.
-fn suite_of(picked: &[Transform], suites: &[Suite]) -> Option<(Suite, bool)> {
+fn esp_suite_of(picked: &[Transform], suites: &[EspSuite]) -> Option<(EspSuite, bool)> {
     let cipher = picked.first()?;
     suites.iter().find_map(|&suite| {
         [false, true]
             .into_iter()
-            .find(|&implicit| *cipher == Transform::suite(suite, implicit))
+            .find(|&implicit| *cipher == Transform::esp(suite, implicit))
             .map(|implicit| (suite, implicit))
     })
 }

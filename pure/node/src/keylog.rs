@@ -2,12 +2,12 @@
 //!
 //! Wireshark matches ESP SAs by addresses and SPI. The addresses are wildcards here, so that a line
 //! survives a move. Wireshark supports neither implicit IVs (RFC 8750) nor zones nor
-//! ChaCha20-Poly1305: such SAs have no line. Version 4.0 does not support extended sequence numbers
+//! ChaCha20-Poly1305 nor AES-GMAC: such SAs have no line. Version 4.0 does not support extended sequence numbers
 //! either. It decrypts their packets all the same, but reports the ICV as wrong if told to check
 //! it.
 
 use crypto::Secret;
-use model::{ChildSa, Half, Keys, Sha2, Suite};
+use model::{ChildSa, EspSuite, Half, Keys, Sha2, Suite};
 use std::fmt::Write;
 
 /// Keys for analysis with Wireshark.
@@ -75,9 +75,14 @@ fn esp_line(half: &Half<Secret>, family: &str) -> Option<String> {
         return None;
     };
     let cipher = match suite {
-        Suite::Aes128Gcm16 | Suite::Aes256Gcm16 => "AES-GCM with 16 octet ICV [RFC4106]",
-        Suite::Aes128Cbc(_) | Suite::Aes256Cbc(_) => "AES-CBC [RFC3602]",
-        Suite::ChaCha20Poly1305 => return None,
+        EspSuite::Encrypted(Suite::Aes128Gcm16 | Suite::Aes256Gcm16) => {
+            "AES-GCM with 16 octet ICV [RFC4106]"
+        }
+        EspSuite::Encrypted(Suite::Aes128Cbc(_) | Suite::Aes256Cbc(_)) => "AES-CBC [RFC3602]",
+        EspSuite::Null(_) => "NULL",
+        EspSuite::Encrypted(Suite::ChaCha20Poly1305)
+        | EspSuite::Aes128Gmac
+        | EspSuite::Aes256Gmac => return None,
     };
     let hmac = match suite.hash() {
         None => "NULL",
@@ -86,13 +91,13 @@ fn esp_line(half: &Half<Secret>, family: &str) -> Option<String> {
         Some(Sha2::Sha512) => "HMAC-SHA-512-256 [RFC4868]",
     };
     let (key, mac_key) = key.expose().split_at(suite.key_len() + suite.salt_len());
-    let mac_key = match mac_key {
+    let field = |key: &[u8]| match key {
         [] => String::new(),
         some => format!("0x{}", hex(some)),
     };
-    let (spi, key) = (half.spi, hex(key));
+    let (spi, key, mac_key) = (half.spi, field(key), field(mac_key));
     Some(format!(
-        r#""{family}","*","*","0x{spi}","{cipher}","0x{key}","{hmac}","{mac_key}""#
+        r#""{family}","*","*","0x{spi}","{cipher}","{key}","{hmac}","{mac_key}""#
     ))
 }
 

@@ -8,10 +8,11 @@ use lab::guest::{self, Carried, Guest};
 use lab::host::Host;
 use lab::origin::Origin;
 use lab::pair::{is_down, is_up, refusal};
+use lab::plain::accepting;
 use lab::process::until;
 use lab::strongswan::{Charon, Connection};
 use lab::wiretap::Wiretap;
-use model::Suite;
+use model::{EspSuite, Sha2, Suite};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,6 +22,9 @@ const OCTETS: u64 = 5_000_000;
 
 /// Octets to transfer with each suite.
 const FEW: u64 = 300_000;
+
+/// Seconds for which tunnels without encryption are accepted.
+const HOUR: u64 = 3600;
 
 /// A configuration for ESP without UDP, if the peer has the same.
 const BARE: &str = "[listen]\nencapsulation = \"nat\"\n";
@@ -88,29 +92,96 @@ fn every_suite_is_carried_by_a_kernel_with_udp_and_without() -> Result<()> {
     for suite in Suite::ALL {
         for (encap, listen) in [(true, ""), (false, BARE)] {
             let guest = spare.take().context("the last one kept it")?;
-            let carried = carries(&suite.to_string(), encap, listen, guest);
+            let line = format!("suite = \"{suite}\"\n{listen}");
+            let ike = format!("{suite}-prfsha256-x25519");
+            let theirs = Connection {
+                ike: &ike,
+                esp: suite.name(),
+                encap,
+                ..THEIRS
+            };
+            let carried = carries(&line, &theirs, guest);
             spare = Some(carried.with_context(|| format!("{suite}, UDP: {encap}"))?);
         }
     }
     Ok(())
 }
 
-/// Runs the transfer and returns the guest.
-fn carries(suite: &str, encap: bool, listen: &str, guest: Guest) -> Result<Guest> {
-    let ours = format!("{OURS}suite = \"{suite}\"\n{listen}");
-    let ike = format!("{suite}-prfsha256-x25519");
+/// The kernel has its own NULL, HMAC and GMAC.
+// Works: unencrypted
+#[lab::test(repeated, limit(600))]
+fn every_suite_without_encryption_is_carried_by_a_kernel() -> Result<()> {
+    let mut spare = Some(Guest::boot()?);
+    for suite in EspSuite::UNENCRYPTED {
+        for (encap, listen) in [(true, ""), (false, BARE)] {
+            let guest = spare.take().context("the last one kept it")?;
+            let line = format!("{}\n{listen}", accepting(suite, HOUR)?);
+            let theirs = Connection {
+                esp: suite.name(),
+                encap,
+                ..THEIRS
+            };
+            let carried = carries(&line, &theirs, guest);
+            spare = Some(carried.with_context(|| format!("{suite}, UDP: {encap}"))?);
+        }
+    }
+    Ok(())
+}
+
+/// The upper half of a number stands within the data that GMAC covers.
+// Works: unencrypted
+#[lab::test(repeated)]
+fn a_kernels_gmac_goes_on_beyond_32_bits() -> Result<()> {
+    let lines = format!("{}\nesn = true\n", accepting(EspSuite::Aes128Gmac, HOUR)?);
     let theirs = Connection {
-        ike: &ike,
-        esp: suite,
-        encap,
+        esp: "aes128gmac-esn",
         ..THEIRS
     };
-    let (duo, strata, charon) = meet(&ours, &theirs, guest)?;
+    goes_beyond(&lines, &theirs, Guest::boot()?).map(drop)
+}
+
+/// strongSwan offers encryption beside NULL to an end that accepts both, and gets encryption.
+// Refuses: unencrypted
+#[lab::test(repeated)]
+fn a_kernel_that_also_offers_encryption_gets_encryption() -> Result<()> {
+    let ours = format!("{OURS}{}\n", accepting(EspSuite::Null(Sha2::Sha256), HOUR)?);
+    let theirs = Connection {
+        esp: "null-sha256,aes128gcm16",
+        ..THEIRS
+    };
+    let (duo, _strata, charon) = start_with(&ours, &theirs)?;
+    charon.initiate()?;
+    duo.carry_by_kernel(guest(&charon)?, FEW)?;
+    let states = guest(&charon)?.run("ip xfrm state list")?;
+    ensure!(
+        states.contains("gcm") && !states.contains("null"),
+        "{states}"
+    );
+    Ok(())
+}
+
+// Refuses: unencrypted
+#[lab::test(repeated)]
+fn a_kernel_that_offers_no_encryption_is_refused_with_the_fix() -> Result<()> {
+    for esp in ["null-sha256", "aes256gmac"] {
+        let (_duo, strata, charon) = start_with(OURS, &Connection { esp, ..THEIRS })?;
+        ensure!(charon.initiate().is_err(), "{esp}: it does without");
+        let told = |status: &Value| refusal(status).contains("only ESP without encryption");
+        strata.wait_until("status", DEADLINE, told)?;
+        let explained = strata.strata_text("explain theirs")?;
+        ensure!(explained.contains("`unencrypted`"), "{explained}");
+    }
+    Ok(())
+}
+
+/// Runs the transfer, with these lines in our table of the peer, and returns the guest.
+fn carries(lines: &str, theirs: &Connection<'_>, guest: Guest) -> Result<Guest> {
+    let (duo, strata, charon) = meet(&format!("{OURS}{lines}"), theirs, guest)?;
     strata.strata("up theirs --wait")?;
     let guest = charon.guest().context("charon is not in a guest")?;
     duo.carry_by_kernel(guest, FEW)?;
     let states = guest.run("ip xfrm state list")?;
-    ensure!(states.contains("espinudp") == encap, "{states}");
+    ensure!(states.contains("espinudp") == theirs.encap, "{states}");
     drop((strata, duo));
     let guest = charon.into_guest().context("charon is not in a guest")?;
     guest.clear()?;
@@ -180,26 +251,27 @@ fn extended_numbers_of_every_suite_go_beyond_32_bits_both_ways() -> Result<()> {
     let mut spare = Some(Guest::boot()?);
     for suite in Suite::ALL {
         let guest = spare.take().context("the last one kept it")?;
-        let carried = goes_beyond(&suite.to_string(), guest);
+        let lines = format!("suite = \"{suite}\"\nesn = true\n");
+        let (ike, esp) = (format!("{suite}-prfsha256-x25519"), format!("{suite}-esn"));
+        let theirs = Connection {
+            ike: &ike,
+            esp: &esp,
+            ..THEIRS
+        };
+        let carried = goes_beyond(&lines, &theirs, guest);
         spare = Some(carried.with_context(|| suite.to_string())?);
     }
     Ok(())
 }
 
-/// Runs the transfer and returns the guest.
-fn goes_beyond(suite: &str, guest: Guest) -> Result<Guest> {
-    let ours = format!("{OURS}suite = \"{suite}\"\nesn = true\n");
-    let (ike, esp) = (format!("{suite}-prfsha256-x25519"), format!("{suite}-esn"));
-    let theirs = Connection {
-        ike: &ike,
-        esp: &esp,
-        ..THEIRS
-    };
+/// Runs the transfer, with these lines in our table of the peer, and returns the guest.
+fn goes_beyond(lines: &str, theirs: &Connection<'_>, guest: Guest) -> Result<Guest> {
+    let ours = format!("{OURS}{lines}");
     let last = (1 << 32) - LEFT;
     let faults = format!("numbers={last}");
     let origin = Origin::Guest(guest);
     let duo = Duo::with("guest", None, origin.guest())?;
-    let (strata, charon) = duo.start_told(&ours, &["--faults", &faults], origin, &theirs)?;
+    let (strata, charon) = duo.start_told(&ours, &["--faults", &faults], origin, theirs)?;
     strata.strata("up theirs --wait")?;
     ensure!(has_extended(&strata)?);
     let guest = charon.guest().context("charon is not in a guest")?;

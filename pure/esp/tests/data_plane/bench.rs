@@ -4,7 +4,7 @@
 use crypto::{Aead, AeadAlgorithm, Secret};
 use esp::{DropReason, Packet, PeerSettings, Protected, Sink, Spd, Worker};
 use model::{
-    BesideSa, ChildSa, ChildSaId, Half, Hmac, IkeSaId, Instant, Keys, LevelGrant, MapKind, Mode,
+    BesideSa, ChildSa, ChildSaId, EspSuite, Half, Hmac, IkeSaId, Instant, Keys, LevelGrant, MapKind, Mode,
     Path, PeerId, Run, Sha2, Sizes, Span, Spi, Suite, TrafficSelector, Zone, ZoneAgreement, ZoneId,
     ZoneKey, ZoneSelector, ZoneSuite,
 };
@@ -20,7 +20,7 @@ pub const TO_ALICE: u32 = 0x1000_0a0a;
 #[derive(Clone, Debug)]
 pub enum Kind {
     Plain {
-        suite: Suite,
+        suite: EspSuite,
         implicit_iv: bool,
         esn: bool,
     },
@@ -28,13 +28,13 @@ pub enum Kind {
 }
 
 pub const EXPLICIT: Kind = Kind::Plain {
-    suite: Suite::Aes128Gcm16,
+    suite: EspSuite::Encrypted(Suite::Aes128Gcm16),
     implicit_iv: false,
     esn: false,
 };
 
 pub const IMPLICIT: Kind = Kind::Plain {
-    suite: Suite::Aes128Gcm16,
+    suite: EspSuite::Encrypted(Suite::Aes128Gcm16),
     implicit_iv: true,
     esn: false,
 };
@@ -123,9 +123,12 @@ pub fn agreement(zones: &[(ZoneSelector, ZoneSuite)]) -> ZoneAgreement {
 
 /// The key material of a zone in the direction of an SPI.
 pub fn key(spi: u32, zone: u8, suite: impl Into<ZoneSuite>) -> Secret {
-    let len = suite.into().keymat_len() as u8;
+    key_of(spi, zone, suite.into().keymat_len())
+}
+
+pub fn key_of(spi: u32, zone: u8, len: usize) -> Secret {
     Secret::new(
-        (0..len)
+        (0..len as u8)
             .map(|i| i ^ (spi as u8) ^ zone.wrapping_mul(37))
             .collect(),
     )
@@ -141,7 +144,7 @@ pub fn half(spi: u32, kind: &Kind) -> Half<Secret> {
             suite: *suite,
             implicit_iv: *implicit_iv,
             esn: *esn,
-            key: key(spi, 0, *suite),
+            key: key_of(spi, 0, suite.keymat_len()),
         },
         Kind::Zoned(zones) => Keys::Zoned(
             (1..)

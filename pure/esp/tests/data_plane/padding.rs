@@ -7,7 +7,7 @@ use crate::datagram::*;
 use crate::identity;
 use crypto::Secret;
 use esp::{DropReason, Licensed, Packet, Report, Scratch, Worker};
-use model::{ChildSaId, Mode, Sizes, Span, Suite, ZoneId, ZoneSelector, ZoneSuite};
+use model::{ChildSaId, EspSuite, Mode, Sizes, Span, Suite, ZoneId, ZoneSelector, ZoneSuite};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -191,7 +191,7 @@ fn no_packet_is_longer_than_that_of_the_longest_datagram() {
 /// map shows outsiders that length anyway.
 #[test]
 fn in_blocks_packets_are_of_one_length_but_for_what_fills_no_block() {
-    for suite in Suite::ALL {
+    for suite in EspSuite::all() {
         let plain = Kind::Plain {
             suite,
             implicit_iv: false,

@@ -5,7 +5,7 @@ use crate::bench::*;
 use crate::datagram::{TCP, UDP, tcp, udp, v4, v4_with, v6};
 use crate::mode::{V4, V6, moded};
 use esp::{DropReason, Packet, PathMtu, Report, Searched, Sink, Worker};
-use model::{ChildSaId, Df, Hmac, Instant, Mode, Path, Sha2, Sizes, Suite, ZoneSuite};
+use model::{ChildSaId, Df, EspSuite, Hmac, Instant, Mode, Path, Sha2, Sizes, Suite, ZoneSuite};
 use wire::checksum::{self, Sum};
 use wire::ip::Header;
 use wire::probe::{self, Probe};
@@ -66,9 +66,9 @@ fn segment(len: usize) -> Vec<u8> {
     v4(TCP, &tcp(&[], &vec![7; len - 40]))
 }
 
-fn plain(suite: Suite, implicit_iv: bool) -> Kind {
+fn plain(suite: impl Into<EspSuite>, implicit_iv: bool) -> Kind {
     Kind::Plain {
-        suite,
+        suite: suite.into(),
         implicit_iv,
         esn: false,
     }
@@ -88,6 +88,8 @@ fn of_plain_packets_the_longest_datagram_that_fits_is_known_to_the_octet() {
         plain(Suite::ChaCha20Poly1305, true),
         plain(Suite::Aes256Cbc(Sha2::Sha256), false),
         plain(Suite::Aes128Cbc(Sha2::Sha512), false),
+        plain(EspSuite::Null(Sha2::Sha512), false),
+        plain(EspSuite::Aes128Gmac, false),
     ] {
         for mtu in 1380..1450 {
             let (mut alice, longest) = worker(&suite, PathMtu::Octets(mtu));

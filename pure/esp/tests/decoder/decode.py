@@ -230,7 +230,20 @@ class Cbc(Hmac):
         return text
 
 
+class Null(Hmac):
+    """The text as it is, then an HMAC (plain packets only)."""
+
+    iv_length = 0
+
+    def __init__(self, octets, bits):
+        super().__init__(octets, 0, bits, False)
+
+
 def key_of(octets, suite):
+    if suite.startswith("null-sha"):
+        bits = int(suite.removeprefix("null-sha"))
+        need(len(octets) == bits // 8, "length of a key")
+        return Null(octets, bits)
     if suite == "chacha20poly1305":
         return Aead(octets, ChaCha20Poly1305)
     bits, mode, hash_bits, whole = re.fullmatch(
@@ -488,6 +501,14 @@ def open_plain(packet, seq, key, implicit, esn):
         if not hmac.compare_digest(key.icv(aad + body + behind), icv):
             raise InvalidTag
         text = key.apply(CBC(body[:16]), body[16:], backwards=True)
+    elif isinstance(key, Null):
+        text, icv = packet[8 : -key.icv_length], packet[-key.icv_length :]
+        if not hmac.compare_digest(key.icv(aad + text + behind), icv):
+            raise InvalidTag
+    elif isinstance(key, Gmac):
+        # The ICV covers the IV as well.
+        key.decrypt(packet[8:16], packet[-16:], aad + packet[8:-16])
+        text = packet[16:-16]
     else:
         iv = struct.pack(">Q", seq) if implicit else packet[8:16]
         text = key.decrypt(iv, packet[8 if implicit else 16 :], aad)
@@ -508,7 +529,11 @@ def seal_plain(datagram, spi, seq, key, implicit, pad, esn):
         iv = key.apply(ECB(), struct.pack(">QQ", 0, seq))
         body = iv + key.apply(CBC(iv), text)
         return header + body + key.icv(aad + body + behind)
+    if isinstance(key, Null):
+        return header + text + key.icv(aad + text + behind)
     iv = struct.pack(">Q", seq)
+    if isinstance(key, Gmac):
+        return header + iv + text + key.encrypt(iv, b"", aad + iv + text)
     body = key.encrypt(iv, text, aad)
     return header + (b"" if implicit else iv) + body
 

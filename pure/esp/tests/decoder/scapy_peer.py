@@ -4,8 +4,8 @@
     scapy_peer.py check FILE...     every vector: its packet opens to its datagram, and its datagram
                                     seals to its packet
 
-Files are those of decode.py, with vectors that scapy supports: explicit IVs, and no extended numbers
-with an HMAC, whose upper half scapy does not authenticate.
+Files are those of decode.py, with vectors that scapy supports: no GMAC, explicit IVs, and no extended
+numbers with an HMAC, whose upper half scapy does not authenticate.
 """
 
 import logging
@@ -22,7 +22,7 @@ from scapy.packet import Raw, raw
 from decode import read_vectors
 
 AUTHENTICATION = {"sha256": "SHA2-256-128", "sha384": "SHA2-384-192", "sha512": "SHA2-512-256"}
-CIPHER_KEYS = {"aes128": 16, "aes256": 32}
+CIPHER_KEYS = {"null": 0, "aes128": 16, "aes256": 32}
 
 
 def algorithms(cipher, key):
@@ -34,8 +34,8 @@ def algorithms(cipher, key):
     name, digest = cipher.split("-")
     cut = CIPHER_KEYS[name]
     return {
-        "crypt_algo": "AES-CBC",
-        "crypt_key": key[:cut],
+        "crypt_algo": "AES-CBC" if cut else "NULL",
+        "crypt_key": key[:cut] or None,
         "auth_algo": AUTHENTICATION[digest],
         "auth_key": key[cut:],
     }

@@ -24,7 +24,7 @@ fn a_vpn_peer_may_begin_without_a_child_and_ask_for_it_later() {
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     assert!(pair.right.children().is_empty());
     assert!(pair.right.refusals().is_empty());
-    let menu = AllowedEspSuites::of(&mobile().peers[0], Vec::new());
+    let menu = AllowedEspSuites::to_offer(&mobile().peers[0], Vec::new(), &[]);
     let payloads = vec![
         Payload::SecurityAssociation(offer_esp(&menu, Spi(4096))),
         Payload::Nonce(vec![7; 32]),

@@ -62,7 +62,7 @@ fn every_suite_works_for_ike_and_for_esp() {
         else {
             panic!("no zones were asked for");
         };
-        assert_eq!((*esp, *implicit_iv), (suite, true));
+        assert_eq!((*esp, *implicit_iv), (model::EspSuite::from(suite), true));
     }
 }
 

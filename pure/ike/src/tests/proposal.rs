@@ -3,7 +3,7 @@
 use crate::PeerRole;
 use crate::allowed_suites::{AllowedEspSuites, AllowedIkeSuites};
 use crate::proposal::*;
-use model::{Group, Kem, Sha2, Spi, Suite};
+use model::{EspSuite, Group, Kem, Sha2, Spi, Suite};
 use wire::ike::{
     Attribute, EncryptionId, EsnId, GroupId, IntegrityId, PrfId, Proposal, Protocol, Transform,
     TransformType,
@@ -74,7 +74,10 @@ fn the_responders_order_decides_between_suites() {
         Spi(999),
     );
     let choice = choice.unwrap();
-    assert_eq!((choice.suite, choice.peer_spi), (Suite::Aes128Gcm16, SPI));
+    assert_eq!(
+        (choice.suite, choice.peer_spi),
+        (EspSuite::from(Suite::Aes128Gcm16), SPI)
+    );
     assert!(choice.implicit_iv);
     assert_eq!(choice.answer.spi, 999_u32.to_be_bytes());
 }
@@ -88,7 +91,7 @@ fn a_peer_without_implicit_ivs_gets_explicit_ones() {
     let choice = choose_esp(&[offered], &AllowedEspSuites::plain(&BOTH), Spi(999)).unwrap();
     assert_eq!(
         (choice.suite, choice.implicit_iv),
-        (Suite::Aes256Gcm16, false)
+        (EspSuite::from(Suite::Aes256Gcm16), false)
     );
 }
 
@@ -316,6 +319,7 @@ fn every_suite_of_an_offer_is_found_in_the_proposal_that_has_it() {
             Some(choice)
         );
         let choice = choose_esp(&esp, &AllowedEspSuites::plain(&[suite]), Spi(999)).unwrap();
+        let suite = EspSuite::from(suite);
         assert_eq!((choice.suite, choice.answer.number), (suite, number));
         let checked = check_esp(&[choice.answer], &AllowedEspSuites::plain(&CBC)).unwrap();
         assert_eq!(
@@ -465,15 +469,15 @@ fn combinations() -> Vec<Vec<Transform>> {
 
 /// Asserts that these transforms are those of the suite, that all of them were offered, and that
 /// none of its keys is empty.
-fn is_whole(suite: Suite, picked: &[Transform], offered: &[Transform]) {
-    let ciphers = [true, false].map(|implicit| Transform::suite(suite, implicit));
+fn is_whole(suite: EspSuite, picked: &[Transform], offered: &[Transform]) {
+    let ciphers = [true, false].map(|implicit| Transform::esp(suite, implicit));
     assert!(ciphers.contains(&picked[0]), "{suite}: {picked:?}");
     let hmac = picked
         .iter()
         .find(|t| t.kind == TransformType::INTEG && t.id != 0);
-    assert_eq!(hmac, Transform::integrity(suite).as_ref(), "{suite}");
+    assert_eq!(hmac.cloned(), suite.hash().map(Transform::hmac), "{suite}");
     assert!(picked.iter().all(|one| offered.contains(one)), "{suite}");
-    assert!(suite.key_len() >= 16 && suite.mac_key_len() + suite.salt_len() > 0);
+    assert!(suite.keymat_len() >= 20 && (suite.key_len() >= 16 || !suite.encrypts()));
 }
 
 /// CVE-2024-3652, CVE-2018-10811, CVE-2026-35328: empty keys, and algorithms that do not go
@@ -483,6 +487,10 @@ fn is_whole(suite: Suite, picked: &[Transform], offered: &[Transform]) {
 #[test]
 fn of_all_combinations_of_ciphers_and_integrity_those_of_our_suites_alone_are_chosen() {
     let (ike, esp) = everything();
+    let clear = AllowedEspSuites {
+        suites: EspSuite::UNENCRYPTED.to_vec(),
+        ..esp.clone()
+    };
     let (mut for_ike, mut for_esp) = (Vec::new(), Vec::new());
     for some in combinations() {
         let proposal = |protocol, spi: &[u8], others: &[Transform]| Proposal {
@@ -497,7 +505,8 @@ fn of_all_combinations_of_ciphers_and_integrity_those_of_our_suites_alone_are_ch
         ];
         let first = proposal(Protocol::IKE, &[], &others);
         if let Some(choice) = choose_ike(std::slice::from_ref(&first), &ike) {
-            is_whole(choice.suite, &choice.answer.transforms, &first.transforms);
+            let suite = choice.suite.into();
+            is_whole(suite, &choice.answer.transforms, &first.transforms);
             for_ike.push(choice.suite);
         }
         let spi = SPI.0.to_be_bytes();
@@ -506,12 +515,16 @@ fn of_all_combinations_of_ciphers_and_integrity_those_of_our_suites_alone_are_ch
             is_whole(choice.suite, &choice.answer.transforms, &child.transforms);
             for_esp.push(choice.suite);
         }
+        if let Some(choice) = choose_esp(std::slice::from_ref(&child), &clear, SPI) {
+            is_whole(choice.suite, &choice.answer.transforms, &child.transforms);
+            for_esp.push(choice.suite);
+        }
     }
     for suite in Suite::ALL {
-        assert!(
-            for_ike.contains(&suite) && for_esp.contains(&suite),
-            "{suite}"
-        );
+        assert!(for_ike.contains(&suite), "{suite}");
+    }
+    for suite in EspSuite::all() {
+        assert!(for_esp.contains(&suite), "{suite}");
     }
 }
 

@@ -4,7 +4,7 @@
 use super::pair::{Pair, Side, fit};
 use super::*;
 use crate::{DownReason, DropReason};
-use model::{Keys, Sha2};
+use model::{EspSuite, Keys, Sha2};
 use wire::ike::{Datagram, Message, Payload, TransformType};
 
 const CBC: Suite = Suite::Aes256Cbc(Sha2::Sha512);
@@ -16,7 +16,7 @@ fn with_suites(left: &[Suite], right: &[Suite]) -> Pair {
     Pair::new(mobile, gateway)
 }
 
-fn suite_of(pair: &Pair) -> Suite {
+fn suite_of(pair: &Pair) -> EspSuite {
     match &pair.left.children().last().unwrap().inbound.keys {
         Keys::Plain { suite, .. } => *suite,
         Keys::Zoned(_) => panic!("no zones were asked for"),
@@ -35,7 +35,7 @@ fn every_suite_protects_both_sas_and_their_successors_over_a_bad_hop() {
         let id = pair.connect();
         pair.run_for(Duration::from_secs(30));
         assert!(fit(pair.left.child(), pair.right.child()));
-        assert_eq!(suite_of(&pair), suite);
+        assert_eq!(suite_of(&pair), EspSuite::from(suite));
         let keys = pair.left.engine.key_log(id).unwrap();
         assert_eq!((keys.suite, keys.sk_ai.len()), (suite, suite.mac_key_len()));
         let child = pair.left.child().id;
@@ -49,7 +49,7 @@ fn every_suite_protects_both_sas_and_their_successors_over_a_bad_hop() {
         assert!(fit(pair.left.child(), pair.right.child()));
         assert_ne!(pair.left.child().id, child);
         assert_ne!(pair.left.engine.key_log(id).unwrap().sk_ei, keys.sk_ei);
-        assert_eq!(suite_of(&pair), suite);
+        assert_eq!(suite_of(&pair), EspSuite::from(suite));
         for host in [&pair.left, &pair.right] {
             assert_eq!(host.dropped(DropReason::BadIcv), 0, "{suite}");
         }
@@ -99,7 +99,7 @@ fn a_stripped_offer_is_found_out_before_anything_is_up() {
     // Without an attacker the better suite is used.
     let mut pair = with_suites(&both, &both);
     pair.connect();
-    assert_eq!(suite_of(&pair), Suite::Aes256Gcm16);
+    assert_eq!(suite_of(&pair), EspSuite::from(Suite::Aes256Gcm16));
 }
 
 /// Returns a first message without its AEAD proposals.

@@ -10,7 +10,7 @@
 
 use super::{EncryptionId, EsnId, GroupId, IntegrityId, PrfId, Protocol, TransformType};
 use crate::codec::{Codec, LengthPrefixed, Malformed, Reader};
-use model::{Sha2, Suite};
+use model::{EspSuite, Sha2, Suite};
 use std::fmt;
 
 /// Most proposals of an SA payload that are read. Later ones are never chosen.
@@ -106,14 +106,37 @@ impl Transform {
         }
     }
 
+    /// Returns the cipher of a suite of plain ESP, as [`Self::suite`] does.
+    pub fn esp(suite: EspSuite, implicit_iv: bool) -> Self {
+        match suite {
+            EspSuite::Encrypted(suite) => Self::suite(suite, implicit_iv),
+            EspSuite::Null(_) => Self::plain(TransformType::ENCR, EncryptionId::NULL.0),
+            EspSuite::Aes128Gmac | EspSuite::Aes256Gmac => {
+                let bits = suite.key_len() as u16 * 8;
+                Self::encryption(EncryptionId::NULL_AUTH_AES_GMAC, bits)
+            }
+        }
+    }
+
     /// Returns the HMAC of a suite, or `None` for an AEAD.
     pub fn integrity(suite: Suite) -> Option<Self> {
-        let id = match suite.hash()? {
+        suite.hash().map(Self::hmac)
+    }
+
+    /// Returns an HMAC, cut to half.
+    pub const fn hmac(hash: Sha2) -> Self {
+        let id = match hash {
             Sha2::Sha256 => IntegrityId::HMAC_SHA2_256_128,
             Sha2::Sha384 => IntegrityId::HMAC_SHA2_384_192,
             Sha2::Sha512 => IntegrityId::HMAC_SHA2_512_256,
         };
-        Some(Self::plain(TransformType::INTEG, id.0))
+        Self::plain(TransformType::INTEG, id.0)
+    }
+
+    /// Returns true for a cipher that encrypts, also one that is not supported here.
+    pub fn encrypts(&self) -> bool {
+        let without = [EncryptionId::NULL, EncryptionId::NULL_AUTH_AES_GMAC];
+        self.kind == TransformType::ENCR && !without.contains(&EncryptionId(self.id))
     }
 
     /// Returns a pseudorandom function.

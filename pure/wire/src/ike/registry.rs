@@ -72,10 +72,12 @@ registry! {
 }
 
 registry! {
-    /// Encryption transforms (RFC 7296 section 3.3.2, RFC 4106, RFC 7634, RFC 8750).
+    /// Encryption transforms (RFC 7296 section 3.3.2, RFC 4106, RFC 4543, RFC 7634, RFC 8750).
     pub struct EncryptionId(u16) {
+        NULL = 11,
         AES_CBC = 12,
         AES_GCM_16 = 20,
+        NULL_AUTH_AES_GMAC = 21,
         CHACHA20_POLY1305 = 28,
         AES_GCM_16_IIV = 30,
         CHACHA20_POLY1305_IIV = 31,
@@ -242,6 +244,7 @@ registry! {
         ADD_SA_ADDRESS = 41112,
         REMOVE_SA_ADDRESS = 41113,
         IP_PARAMETER = 41114,
+        PLACE = 41115,
     }
 }
 
@@ -332,7 +335,7 @@ impl NotifyType {
         matches!(
             self,
             Self::KEY_REFUSED | Self::ZONES_REQUIRED | Self::OFFER_REFUSED | Self::USE_BEET_MODE
-        ) || Self::ZONE_MAP.0 <= self.0 && self.0 <= Self::IP_PARAMETER.0
+        ) || Self::ZONE_MAP.0 <= self.0 && self.0 <= Self::PLACE.0
     }
 }
 
