@@ -2,9 +2,9 @@
 //!
 //! Wireshark matches ESP SAs by addresses and SPI. The addresses are wildcards here, so that a line
 //! survives a move. Wireshark supports neither implicit IVs (RFC 8750) nor zones nor
-//! ChaCha20-Poly1305 nor AES-GMAC: such SAs have no line. Version 4.0 does not support extended sequence numbers
-//! either. It decrypts their packets all the same, but reports the ICV as wrong if told to check
-//! it.
+//! ChaCha20-Poly1305 nor AES-GMAC: such SAs have no line. Version 4.0 does not support extended
+//! sequence numbers either. It decrypts their packets all the same, but reports the ICV as wrong if
+//! told to check it.
 
 use crypto::Secret;
 use model::{ChildSa, EspSuite, Half, Keys, Sha2, Suite};
