@@ -1,5 +1,5 @@
-//! A continuous flow of datagrams, delivered or not, so that some are under way when an event
-//! happens.
+//! A continuous flow of numbered datagrams, delivered or not, so that some are under way when an
+//! event happens.
 
 use crate::bait::DISCARD;
 use crate::host::Host;
@@ -10,6 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+
+/// Octets of a datagram. It begins with its number.
+const LENGTH: usize = 64;
 
 /// A sender of datagrams; it stops when dropped.
 pub struct Chatter {
@@ -32,9 +35,11 @@ impl Chatter {
         );
         let (count, stop) = (sent.clone(), over.clone());
         let sender = thread::spawn(move || {
+            let mut datagram = [0; LENGTH];
             while !stop.load(Relaxed) {
+                datagram[..8].copy_from_slice(&count.load(Relaxed).to_be_bytes());
                 // There may be no route at that moment.
-                let _ = socket.send_to(&[0; 64], (to, DISCARD));
+                let _ = socket.send_to(&datagram, (to, DISCARD));
                 count.fetch_add(1, Relaxed);
                 thread::sleep(period);
             }

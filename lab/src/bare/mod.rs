@@ -10,6 +10,7 @@
 mod ends;
 mod legacy;
 mod level;
+mod mode;
 mod node;
 mod raw;
 pub(crate) mod segment;

@@ -43,6 +43,15 @@ pub struct Environment {
     /// True if lost sessions were resumed.
     #[serde(default = "yes")]
     pub resumption: bool,
+    /// True if tunnels moved.
+    #[serde(default = "yes")]
+    pub mobike: bool,
+    /// True if child SAs were in transport mode where they were to be.
+    #[serde(default = "yes")]
+    pub transport: bool,
+    /// True if IKE SAs were cloned for soft hand-overs.
+    #[serde(default = "yes")]
+    pub clones: bool,
     /// Duration of this run, in seconds, without cells that an earlier run finished.
     pub wall_seconds: u64,
     /// Conditions of the downloads.
@@ -98,6 +107,9 @@ impl Environment {
             zones: plan.zones,
             simultaneous: plan.simultaneous,
             resumption: plan.resumption,
+            mobike: plan.mobike,
+            transport: plan.transport,
+            clones: plan.clones,
             wall_seconds: wall.as_secs(),
             downloads: None,
         }
@@ -111,6 +123,9 @@ impl Environment {
             zones: plan.zones,
             simultaneous: plan.simultaneous,
             resumption: plan.resumption,
+            mobike: plan.mobike,
+            transport: plan.transport,
+            clones: plan.clones,
             ..self
         }
     }

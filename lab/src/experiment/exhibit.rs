@@ -110,6 +110,12 @@ impl Exhibit {
                 plan.resumption || rests_on(Basis::Resumption),
                 "--no-resumption",
             ),
+            (plan.mobike || rests_on(Basis::Mobike), "--no-mobike"),
+            (
+                plan.transport || rests_on(Basis::Transport),
+                "--no-transport",
+            ),
+            (plan.clones || rests_on(Basis::Clones), "--no-clones"),
         ];
         if let Some((_, option)) = left_off.iter().find(|(rests_on_it, _)| !rests_on_it) {
             let message = format!("{} does not rest on what {option} leaves off", self.name());

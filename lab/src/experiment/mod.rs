@@ -126,6 +126,12 @@ pub struct Plan {
     pub simultaneous: bool,
     /// True if lost sessions are resumed.
     pub resumption: bool,
+    /// True if tunnels move (MOBIKE) where they are to.
+    pub mobike: bool,
+    /// True if child SAs are in transport mode where they are to be.
+    pub transport: bool,
+    /// True if IKE SAs are cloned for soft hand-overs.
+    pub clones: bool,
 }
 
 impl Plan {
@@ -139,6 +145,9 @@ impl Plan {
         zones: true,
         simultaneous: true,
         resumption: true,
+        mobike: true,
+        transport: true,
+        clones: true,
     };
 
     /// A plan for a verdict.
@@ -151,6 +160,9 @@ impl Plan {
         zones: true,
         simultaneous: true,
         resumption: true,
+        mobike: true,
+        transport: true,
+        clones: true,
     };
 }
 

@@ -17,6 +17,9 @@ pub const PLAN: Plan = Plan {
     zones: true,
     simultaneous: true,
     resumption: true,
+    mobike: true,
+    transport: true,
+    clones: true,
 };
 
 /// A temporary folder, removed when dropped.

@@ -84,6 +84,12 @@ pub enum Basis {
     Bindings,
     /// Resumption of sessions.
     Resumption,
+    /// Tunnels that move.
+    Mobike,
+    /// Transport mode.
+    Transport,
+    /// Clones of IKE SAs.
+    Clones,
 }
 
 /// Result of filling a table.

@@ -266,6 +266,21 @@ fn what_does_not_matter_cannot_be_left_off() {
         options.plan.resumption = false;
     });
     assert!(kept.ends_with("--no-resumption leaves off"), "{kept}");
+    let still = refusal(Exhibit::Table(&TABLE), |options| {
+        options.plan.mobike = false;
+    });
+    assert!(still.ends_with("--no-mobike leaves off"), "{still}");
+    let tunnelled = refusal(Exhibit::Table(&TABLE), |options| {
+        options.plan.transport = false;
+    });
+    assert!(
+        tunnelled.ends_with("--no-transport leaves off"),
+        "{tunnelled}"
+    );
+    let hard = refusal(Exhibit::Table(&TABLE), |options| {
+        options.plan.clones = false;
+    });
+    assert!(hard.ends_with("--no-clones leaves off"), "{hard}");
     let repaired = Exhibit::Figure(figure("mml-fig15"));
     let repaired = refusal(repaired, |options| options.plan.zones = false);
     assert!(

@@ -7,6 +7,10 @@ mod czml_fig4;
 mod czml_fig5;
 mod czml_table1;
 mod czml_table3;
+mod e2e_fig5;
+mod e2e_fig6;
+mod e2e_overhead;
+mod e2e_soft;
 mod handover;
 mod level;
 mod mml_fig12;
@@ -20,6 +24,7 @@ mod mml_table2;
 mod mml_table3;
 mod mml_table6;
 mod mml_table7;
+mod moves;
 mod parameters;
 mod snoop_modern;
 mod vpn_resume;
@@ -28,8 +33,8 @@ mod vpn_storm;
 use crate::experiment::Exhibit;
 
 /// All exhibits, in the order of the papers: mobile multi-layered IPsec, CZML-IPSec, VPN servers,
-/// our own.
-pub const ALL: [Exhibit; 18] = [
+/// end-to-end security, our own.
+pub const ALL: [Exhibit; 22] = [
     Exhibit::Table(&mml_table2::TABLE),
     Exhibit::Table(&mml_table3::TABLE),
     Exhibit::Table(&mml_handoff_loss::TABLE),
@@ -47,6 +52,10 @@ pub const ALL: [Exhibit; 18] = [
     Exhibit::Table(&czml_fig5::TABLE),
     Exhibit::Table(&vpn_resume::TABLE),
     Exhibit::Table(&vpn_storm::TABLE),
+    Exhibit::Table(&e2e_fig5::TABLE),
+    Exhibit::Table(&e2e_fig6::TABLE),
+    Exhibit::Table(&e2e_overhead::TABLE),
+    Exhibit::Table(&e2e_soft::TABLE),
     Exhibit::Figure(&snoop_modern::FIGURE),
 ];
 

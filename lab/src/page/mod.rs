@@ -393,6 +393,9 @@ fn environment(environment: &Environment) -> Markup {
             @if !environment.zones { ", " b { "zones off" } }
             @if !environment.simultaneous { ", " b { "simultaneous bindings off" } }
             @if !environment.resumption { ", " b { "resumption off" } }
+            @if !environment.mobike { ", " b { "MOBIKE off" } }
+            @if !environment.transport { ", " b { "transport mode off" } }
+            @if !environment.clones { ", " b { "clones off" } }
             @if environment.quick { ", quick" }
             "."
             @if let Some(downloads) = &environment.downloads {

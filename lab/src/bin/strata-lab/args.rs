@@ -165,6 +165,15 @@ pub struct Run {
     /// Turn the resumption of sessions off: claims that depend on it must fail
     #[arg(long)]
     pub no_resumption: bool,
+    /// Turn MOBIKE off: claims that depend on it must fail
+    #[arg(long)]
+    pub no_mobike: bool,
+    /// Turn transport mode off: claims that depend on it must fail
+    #[arg(long)]
+    pub no_transport: bool,
+    /// Turn clones of IKE SAs off: claims that depend on them must fail
+    #[arg(long)]
+    pub no_clones: bool,
 }
 
 /// Benchmarks.

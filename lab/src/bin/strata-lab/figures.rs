@@ -152,6 +152,9 @@ fn options(run: &Run, json: bool) -> Options {
             zones: !run.no_zones,
             simultaneous: !run.no_simultaneous,
             resumption: !run.no_resumption,
+            mobike: !run.no_mobike,
+            transport: !run.no_transport,
+            clones: !run.no_clones,
             ..plan
         },
         out: run.out.clone(),

@@ -377,6 +377,98 @@ fn clients_of_a_killed_gateway_resume_and_without_resumption_the_verdict_fails()
     Ok(())
 }
 
+/// A run of four moves, two of each kind.
+// Works: figures
+#[lab::test(quiet)]
+fn a_lost_interface_is_left_before_strongswan_leaves_it_and_without_mobike_the_verdict_fails()
+-> Result<()> {
+    let run = "run e2e-fig6 --quick --seeds 1";
+    let (folder, report) = holds("e2e-fig6", run)?;
+    let rows = report["rows"].as_array().context("it is a list")?;
+    let moves = rows.iter().filter(|row| row["name"] != "the paper");
+    let moves: Vec<_> = moves.map(|row| row["numbers"][0].as_i64()).collect();
+    // In each kind of move, for each quantity, by each of both.
+    ensure!(moves == [Some(2); 32], "{report}");
+    for kind in ["mobility", "multihoming"] {
+        let plot = format!("e2e-fig6/{kind}-15000us.svg");
+        let svg = fs::read_to_string(folder.0.join(plot))?;
+        ensure!(svg.starts_with("<svg"), "{svg}");
+    }
+    let without = folder.lab(&format!("{run} --no-mobike"))?;
+    let report = &documents(&without)?[0];
+    ensure!(without.status.code() == Some(1), "{report}");
+    ensure!(report["environment"]["mobike"] == false, "{report}");
+    let reasons = report["reasons"].to_string();
+    let late = "multihoming, 15 ms a round trip: first ESP, strongSwan over Strata: 0.";
+    ensure!(reasons.contains(late), "{reasons}");
+    Ok(())
+}
+
+/// One move of each kind by each of both.
+// Works: figures
+#[lab::test(quiet)]
+fn the_packets_of_a_move_are_in_the_order_of_the_protocol() -> Result<()> {
+    let (folder, report) = holds("e2e-fig5", "run e2e-fig5 --quick")?;
+    let rows = report["rows"].as_array().context("it is a list")?;
+    let of_update = |row: &&Value| {
+        row["name"]
+            .to_string()
+            .contains("UPDATE_SA_ADDRESSES, request")
+    };
+    ensure!(rows.iter().filter(of_update).count() >= 4, "{report}");
+    for plot in ["mobility-strata", "multihoming-strongswan"] {
+        let svg = fs::read_to_string(folder.0.join(format!("e2e-fig5/{plot}.svg")))?;
+        ensure!(svg.starts_with("<svg"), "{svg}");
+    }
+    Ok(())
+}
+
+// Works: figures
+#[lab::test(quiet)]
+fn transport_mode_saves_the_inner_header_and_without_it_the_verdict_fails() -> Result<()> {
+    let run = "run e2e-overhead --quick";
+    let (folder, report) = holds("e2e-overhead", run)?;
+    let rows = report["rows"].as_array().context("it is a list")?;
+    ensure!(rows.len() == 32, "{report}");
+    let svg = fs::read_to_string(folder.0.join("e2e-overhead/saved.svg"))?;
+    ensure!(svg.starts_with("<svg"), "{svg}");
+    let without = folder.lab(&format!("{run} --no-transport"))?;
+    let report = &documents(&without)?[0];
+    ensure!(without.status.code() == Some(1), "{report}");
+    ensure!(report["environment"]["transport"] == false, "{report}");
+    let reasons = report["reasons"].to_string();
+    ensure!(
+        reasons.contains("20 octets shorter, over all: 0.50"),
+        "{reasons}"
+    );
+    Ok(())
+}
+
+/// Two hand-overs of each kind.
+// Works: figures
+#[lab::test(quiet)]
+fn soft_hand_overs_lose_no_datagram_and_without_clones_the_verdict_fails() -> Result<()> {
+    let run = "run e2e-soft --quick --seeds 1";
+    let (folder, report) = holds("e2e-soft", run)?;
+    let rows = report["rows"].as_array().context("it is a list")?;
+    let lost: Vec<_> = rows.iter().map(|row| row["numbers"][1].as_i64()).collect();
+    // To the node: when its interface is lost, by a hard hand-over, and by a soft one.
+    ensure!(lost[0] > Some(0) && lost[1] > Some(0), "{report}");
+    ensure!(lost[2] == Some(0), "{report}");
+    let svg = fs::read_to_string(folder.0.join("e2e-soft/download.svg"))?;
+    ensure!(svg.starts_with("<svg"), "{svg}");
+    let without = folder.lab(&format!("{run} --no-clones"))?;
+    let report = &documents(&without)?[0];
+    ensure!(without.status.code() == Some(1), "{report}");
+    ensure!(report["environment"]["clones"] == false, "{report}");
+    let reasons = report["reasons"].to_string();
+    ensure!(
+        reasons.contains("soft: moves that lose no datagram, over all: 0."),
+        "{reasons}"
+    );
+    Ok(())
+}
+
 /// Tells whether the findings hold whose names contain `part`.
 fn hold(report: &Value, part: &str) -> Result<bool> {
     let findings = report["findings"].as_array().context("it is a list")?;
@@ -520,6 +612,10 @@ fn what_an_exhibit_does_not_rest_on_cannot_be_left_off() -> Result<()> {
         ("czml-fig4", "--no-zones"),
         ("czml-table1", "--no-simultaneous"),
         ("mml-handoff-loss", "--no-snoop"),
+        ("e2e-fig6", "--no-transport"),
+        ("e2e-overhead", "--no-mobike"),
+        ("e2e-soft", "--no-mobike"),
+        ("e2e-fig6", "--no-clones"),
     ] {
         let output = Folder::new("control")?.lab(&format!("run {name} {option}"))?;
         ensure!(output.status.code() == Some(2), "{output:?}");

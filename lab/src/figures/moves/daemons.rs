@@ -1,0 +1,216 @@
+//! The daemons at both ends of a tunnel: Strata's or strongSwan's.
+
+use super::place::{FIRST, Network, PEER, Place, RENUMBERED, SECOND};
+use super::trace::{AT_GATEWAY, AT_MOBILE, Request, Requests, Trace};
+use crate::daemon::Daemon;
+use crate::duo::{THEIRS, add_inner_address};
+use crate::pair::{self, TUNNEL_KEY};
+use crate::process::DEADLINE;
+use crate::strongswan::{Charon, Connection};
+use anyhow::{Context, Result, bail};
+use plotters::style::RGBColor;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The implementations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::figures) enum Contender {
+    Strata,
+    Strongswan,
+}
+
+impl Contender {
+    pub const ALL: [Self; 2] = [Self::Strata, Self::Strongswan];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Strata => "Strata",
+            Self::Strongswan => "strongSwan",
+        }
+    }
+
+    pub const fn colour(self) -> RGBColor {
+        match self {
+            Self::Strata => RGBColor(0, 140, 100),
+            Self::Strongswan => RGBColor(213, 148, 0),
+        }
+    }
+}
+
+/// Daemons of the mobile node and of the gateway.
+pub(super) enum Daemons {
+    Strata([Daemon; 2]),
+    Strongswan([Charon; 2]),
+}
+
+impl Daemons {
+    /// Brings a tunnel up. `more` is added to Strata's tables of both peers.
+    pub fn start(network: &Network, contender: Contender, more: &str) -> Result<Self> {
+        match contender {
+            Contender::Strata => strata(network, more).map(Self::Strata),
+            Contender::Strongswan => strongswan(network).map(Self::Strongswan),
+        }
+    }
+
+    /// Returns the log of strongSwan at the mobile node.
+    pub fn log(&mut self) -> String {
+        match self {
+            Self::Strata(_) => String::new(),
+            Self::Strongswan([mobile, _]) => mobile.process().log(),
+        }
+    }
+
+    /// Tells Strata to move the tunnel. No process is started for it.
+    pub fn ask_to_move(&self, to: Place, soft: bool) -> Result<()> {
+        let Self::Strata([mobile, _]) = self else {
+            bail!("strongSwan has no command that moves a tunnel");
+        };
+        let words = json!({"peer": "office", "from": to.address, "soft": soft});
+        mobile.ask("move", words).map(drop)
+    }
+
+    /// Returns true if both ends of Strata have one IKE SA with one child SA, and the mobile node
+    /// sends from this place.
+    pub fn is_alone_at(&self, place: Place) -> Result<bool> {
+        let Self::Strata(daemons) = self else {
+            bail!("strongSwan clones no IKE SA");
+        };
+        for daemon in daemons {
+            let status: Value = serde_json::from_str(&daemon.ask("status", json!({}))?)?;
+            if pair::children(&status).len() != 1 || pair::peer(&status)["ike_sas"] != 1 {
+                return Ok(false);
+            }
+        }
+        let paths: Value = serde_json::from_str(&daemons[0].ask("paths", json!({}))?)?;
+        let local = paths["paths"]["tunnels"][0]["local"].as_str();
+        let address = format!("{}:4500", place.address);
+        Ok(local == Some(address.as_str()))
+    }
+
+    /// Returns the requests of a move. Strata sends UPDATE_SA_ADDRESSES at once, and its gateway
+    /// checks the address. strongSwan's log says what each request contains; `said` is its length
+    /// before the move.
+    pub fn requests(&mut self, trace: &Trace, event: Duration, said: usize) -> Requests {
+        if let Self::Strongswan(_) = self {
+            return in_log(self.log().get(said..).unwrap_or_default());
+        }
+        let request = |end: usize, from: &[&str]| {
+            let from: Vec<_> = from.iter().filter_map(|one| one.parse().ok()).collect();
+            let ids = trace.requests(end, &from, event);
+            ids.first().map(|id| Request { end, id: *id })
+        };
+        let places = [FIRST, SECOND, RENUMBERED].map(|place| place.address);
+        Requests {
+            update: request(AT_MOBILE, &places),
+            check: request(AT_GATEWAY, &[PEER]),
+        }
+    }
+}
+
+/// Finds the requests of a move in charon's log. A check is the request before the one with the
+/// update.
+fn in_log(log: &str) -> Requests {
+    const GENERATING: &str = "generating INFORMATIONAL request ";
+    let mut requests = Requests::default();
+    for line in log.lines() {
+        let Some((_, rest)) = line.split_once(GENERATING) else {
+            continue;
+        };
+        let id = rest.split(' ').next().and_then(|id| id.parse().ok());
+        let request = id.map(|id| Request { end: AT_MOBILE, id });
+        let of = if rest.contains("N(UPD_SA_ADDR)") {
+            &mut requests.update
+        } else if requests.update.is_none() {
+            &mut requests.check
+        } else {
+            continue;
+        };
+        *of = of.or(request);
+    }
+    requests
+}
+
+fn strata(network: &Network, more: &str) -> Result<[Daemon; 2]> {
+    for host in [&network.mobile, &network.gateway] {
+        host.secret("tunnel.psk", TUNNEL_KEY)?;
+    }
+    let far = network.gateway.stratad(&format!("{GATEWAY}{more}"))?;
+    let near = network.mobile.stratad(&format!("{MOBILE}{more}"))?;
+    for daemon in [&near, &far] {
+        daemon.wait_until("status", DEADLINE, pair::is_up)?;
+    }
+    Ok([near, far])
+}
+
+/// Configurations of Strata. Packets pass the devices one by one, so that each is seen there.
+const MOBILE: &str = r#"
+[node]
+id = "alice@example.net"
+[tunnel]
+addresses = ["10.1.0.2/32"]
+offload = "off"
+[peer.office]
+address = "192.0.2.1"
+id = "gw.example.net"
+psk = "tunnel.psk"
+local = ["10.1.0.2/32"]
+remote = ["10.8.0.0/16"]
+liveness = "1s"
+"#;
+const GATEWAY: &str = r#"
+[node]
+id = "gw.example.net"
+[tunnel]
+addresses = ["10.8.0.1/16"]
+offload = "off"
+[peer.alice]
+id = "alice@example.net"
+psk = "tunnel.psk"
+local = ["10.8.0.0/16"]
+remote = ["10.1.0.2/32"]
+liveness = "1s"
+"#;
+
+fn strongswan(network: &Network) -> Result<[Charon; 2]> {
+    add_inner_address(&network.mobile, "10.1.0.2/32")?;
+    add_inner_address(&network.gateway, "10.8.0.1/32")?;
+    let near = Connection {
+        id: "alice@example.net",
+        peer_id: "gw.example.net",
+        address: "%any",
+        peer_address: PEER,
+        local: "10.1.0.2/32",
+        remote: "10.8.0.0/16",
+        ..THEIRS
+    };
+    let far = network.gateway.charon(&near.reversed());
+    let far = far.context("strongSwan at the gateway")?;
+    let near = network.mobile.charon(&near);
+    let near = near.context("strongSwan at the mobile node")?;
+    near.initiate()?;
+    Ok([near, far])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_found_by_what_the_log_says_of_them() {
+        let log = "\
+            14[ENC] generating INFORMATIONAL request 2 [ ]\n\
+            06[IKE] retransmit 1 of request with message ID 2\n\
+            08[ENC] generating INFORMATIONAL request 3 [ N(UPD_SA_ADDR) N(NATD_S_IP) \
+            N(NATD_D_IP) N(COOKIE2) N(NO_ADD_ADDR) ]\n\
+            09[ENC] generating INFORMATIONAL response 0 [ N(COOKIE2) ]\n\
+            10[ENC] generating INFORMATIONAL request 4 [ N(NO_ADD_ADDR) ]\n";
+        let request = |id| Some(Request { end: AT_MOBILE, id });
+        let expected = Requests {
+            update: request(3),
+            check: request(2),
+        };
+        assert_eq!(in_log(log), expected);
+        assert_eq!(in_log(""), Requests::default());
+    }
+}
