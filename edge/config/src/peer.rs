@@ -7,10 +7,10 @@ use crate::reader::{Table, Value};
 use crate::tfc::Tfc;
 use crate::users::USERS;
 use crate::zone::{Stance, ZonePolicy};
-use crate::{Address, Party, Pool, Ppk, Terms};
+use crate::{Address, Party, Pool, Ppk, Terms, Unencrypted, unencrypted};
 use model::{
     Dscp, Features, Mode, Selectors, Shared, Shares, Suite, TrafficSelector, Unique, ZoneSelector,
-    ZoneSuite,
+    ZoneSuite, one_pair,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::{Deref, DerefMut};
@@ -92,6 +92,9 @@ pub struct PeerTerms {
     /// `cover`: minimum rate of packets to the peer in packets per second, 1 to 1000. Dummy packets
     /// fill the gaps. Default none.
     pub cover: Option<u16>,
+    /// `unencrypted`: suites without encryption that are accepted, until a certain time. Default
+    /// none.
+    pub unencrypted: Option<Unencrypted>,
     /// `zones`, `layout` and `licences`.
     pub zones: ZonePolicy,
     /// `[peer.NAME.level]`: the packets that may go without encryption. Default none.
@@ -261,6 +264,7 @@ impl Peer {
                 dscp: Dscp::default(),
                 tfc: Tfc::default(),
                 cover: None,
+                unencrypted: None,
                 zones: ZonePolicy::default(),
                 levels: LevelPolicy::default(),
             }),
@@ -285,6 +289,7 @@ impl Peer {
         }
         peer.check_addressing(&mut table, is_dynamic);
         peer.check_esn(&mut table);
+        unencrypted::check(&peer, &mut table);
         if peer.routes == Routing::Subnets {
             peer.check_subnets(&mut table, is_dynamic);
         }
@@ -524,10 +529,20 @@ impl Peer {
         }
     }
 
-    /// Returns true if one of the peer's tunnels is in transport mode.
-    pub(crate) fn has_transport(&self) -> bool {
-        let mut others = self.children.iter().map(|child| child.mode);
-        self.mode == Mode::Transport || others.any(|mode| mode == Mode::Transport)
+    /// Returns true if a tunnel in transport mode cannot move, as each end lists one address.
+    pub(crate) fn is_fixed(&self) -> bool {
+        let (local, remote) = (&self.local[..], &self.remote[..]);
+        let first = (self.mode, local, remote);
+        // What a child does not list is as in the table of its peer.
+        let others = self.children.iter().map(|child| {
+            let [ours, theirs] = [(&child.local, local), (&child.remote, remote)]
+                .map(|(own, peers)| if own.is_empty() { peers } else { &own[..] });
+            (child.mode, ours, theirs)
+        });
+        let mut all = std::iter::once(first).chain(others);
+        all.any(|(mode, local, remote)| {
+            mode == Mode::Transport && one_pair(local, remote).is_some()
+        })
     }
 
     /// Returns our selectors of all of the peer's tunnels together.

@@ -3,13 +3,14 @@
 use crate::assigned::AssignedAddresses;
 use crate::clear::Claimants;
 use crate::config_view::ConfigView;
-use crate::explain::{explain, told};
+use crate::explain::{explain, of_placement, told};
+use crate::kept::Gap;
 use crate::keylog::Keys;
 use crate::ping::Pings;
 use crate::readers::Readers;
 use crate::sessions::Sessions;
 use crate::sink::IoCounters;
-use crate::{metrics, view};
+use crate::{interface, metrics, view};
 use config::Config;
 use control::{
     Changed, ClientId, Daemon, Failure, Keylog, Moved, PeerChanged, PeerState, Request, Response,
@@ -19,7 +20,7 @@ use crypto::UnixTime;
 use model::{Deadline, Instant};
 use node::{BadDestination, CannotMove, CannotReauthenticate, CannotRedirect, CannotRekey};
 use node::{NoLevel, Node, NotRepeated, NotSent, Rekey, UnknownChild};
-use os::{clock, crash};
+use os::{Links, clock, crash};
 use resumption::{Handle, Store};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -106,6 +107,16 @@ impl Api {
         self.view.unguarded = why.map(str::to_owned);
     }
 
+    /// Sets the gap of the restart with which the daemon began.
+    pub const fn set_gap(&mut self, gap: Gap) {
+        self.view.gap = Some(gap);
+    }
+
+    /// Sets the interfaces of hosts with link-local addresses.
+    pub fn set_links(&mut self, links: &Links) {
+        self.view.links = links.clone();
+    }
+
     /// Sets the failures of the daemon and its host.
     pub fn set_errors(&mut self, errors: Vec<Trouble>) {
         self.view.errors = errors;
@@ -187,6 +198,7 @@ impl Api {
             lists: self.view.lists(),
             failures: &self.view.failures(&dropped),
             began: self.began,
+            restart: self.view.restart(now),
         };
         metrics::text(&sources, now)
     }
@@ -379,7 +391,15 @@ impl Api {
             Request::Rekey { peer, ike } => rekey(peer, ike, node, now),
             Request::Reauth { peer } => reauth(peer, node, now),
             Request::Redirect { peer, to } => redirect(peer, &to, node, now),
-            Request::Move { peer, from, soft } => moved(peer, from, soft, node, now),
+            Request::Move {
+                peer,
+                from,
+                to,
+                soft,
+            } => {
+                let asked = Asked { from, to, soft };
+                moved(&self.view, peer, asked, node, now)
+            }
             Request::Ping { peer, count } => {
                 match self.pings.begin(client, peer, count, node, now) {
                     Ok(()) => return None,
@@ -387,7 +407,7 @@ impl Api {
                 }
             }
             Request::Level { peer, signal } => level(peer, &signal, node),
-            Request::Paths => Response::Paths(view::paths(node)),
+            Request::Paths => Response::Paths(view::paths(&self.view, node)),
             Request::Status(selection) => self.status(&selection, node, counters, now),
             Request::Zones => Response::Zones(view::zones(node, now)),
             Request::Flows => Response::Flows(view::flows(node)),
@@ -621,23 +641,35 @@ fn redirect(peer: String, to: &str, node: &mut Node, now: Instant) -> Response {
     Response::Error(Failure::new(message, fix))
 }
 
-fn moved(
-    peer: String,
+/// The new path that a request to move a tunnel names.
+struct Asked {
     from: Option<IpAddr>,
+    to: Option<String>,
     soft: bool,
-    node: &mut Node,
-    now: Instant,
-) -> Response {
-    let moved = match soft {
-        true => node.hand_over(&peer, from, now),
-        false => node.move_peer(&peer, from, now),
+}
+
+fn moved(view: &ConfigView, peer: String, asked: Asked, node: &mut Node, now: Instant) -> Response {
+    let to = asked.to.map(|to| interface::address_of(&to, &peer, node));
+    let moved = match (to.transpose(), asked.soft) {
+        (Err(failure), _) => return Response::Error(failure),
+        (Ok(Some(to)), false) => node.hand_over_or_move(&peer, to, now),
+        (Ok(to), true) => {
+            let handed_over = node.hand_over(&peer, to.or(asked.from), now);
+            handed_over.map(|path| (path, true))
+        }
+        (Ok(None), false) => {
+            let moved = node.move_peer(&peer, asked.from, now);
+            moved.map(|path| (path, false))
+        }
     };
     let failure = match moved {
-        Ok(path) => {
+        Ok((path, soft)) => {
             return Response::Move(Moved {
                 name: peer,
-                local: path.local,
-                remote: path.remote,
+                local: view::without_scope(path.local),
+                remote: view::without_scope(path.remote),
+                interface: view.link(path.remote),
+                soft,
             });
         }
         Err(failure) => failure,
@@ -673,9 +705,12 @@ fn unmoved(why: node::NotMovable, peer: &str) -> String {
         node::NotMovable::Enough => {
             format!("run `strata down {peer}`, or omit `--soft`")
         }
-        node::NotMovable::Transport => {
-            format!("write `mode = \"beet\"` in [peer.{peer}] at both ends")
-        }
+        node::NotMovable::Transport => format!(
+            "list all addresses of the host that moves in [peer.{peer}] at both ends, if both run \
+             Strata; or write `mode = \"beet\"`"
+        ),
+        node::NotMovable::Unplaced(why) => of_placement(why).to_owned(),
+        node::NotMovable::NotByClone => "omit `--soft`".to_owned(),
         _ => format!("write `mobike = \"on\"` in [peer.{peer}] at both ends"),
     }
 }

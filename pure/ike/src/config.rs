@@ -3,14 +3,16 @@
 use crate::certificate_terms::CertificateTerms;
 use crate::credential::Credential;
 use crate::destination::Destination;
+use crate::domain::Domain;
 use crate::extension::ppk::Ppk;
 use crate::pool::Pool;
-use crypto::{RawKey, Secret, TrustStore};
+use crypto::{RawKey, Secret, TrustStore, UnixTime};
 use model::{
-    Encapsulation, Features, Group, Identity, Kem, LevelGrant, Licence, MapKind, Mode, PeerId,
+    Encapsulation, EspSuite, Features, Group, Identity, Kem, LevelGrant, Licence, MapKind, Mode, PeerId,
     Room, Selectors, Shared, Suite, TrafficSelector, Unique, Wildcard, ZoneSelector, ZoneSuite,
 };
 use resumption::{Strategy, Way};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::num::NonZeroU8;
@@ -50,6 +52,8 @@ pub struct Config {
     /// Additional local addresses at which mobile peers can reach us, announced to them (RFC 4555
     /// section 3.4).
     pub addresses: Vec<IpAddr>,
+    /// Remote ends of the traffic that bypasses all tunnels.
+    pub bypassed: Vec<TrafficSelector>,
     /// Maximum size of an IP datagram that carries a message, in octets, at least 576. Longer
     /// messages are sent in fragments if the peer supports them too (RFC 7383). Zero disables IKE
     /// fragmentation and leaves it to IP.
@@ -84,6 +88,7 @@ impl Config {
             encapsulation: Encapsulation::default(),
             natt_port: NATT_PORT,
             addresses: Vec::new(),
+            bypassed: Vec::new(),
             fragment: FRAGMENT,
             resumption: Self::SESSIONS,
             elsewhere: None,
@@ -124,6 +129,8 @@ pub struct Peer {
 pub struct PeerTerms {
     /// Suites for IKE and ESP, in order of preference.
     pub suites: Vec<Suite>,
+    /// Suites without encryption that are accepted for ESP. `None`: none.
+    pub unencrypted: Option<Unencrypted>,
     /// Groups for the key exchange, in order of preference; never empty.
     pub groups: Vec<Group>,
     /// Methods for an additional, post-quantum key exchange (RFC 9370), in order of preference. If
@@ -172,6 +179,31 @@ impl Deref for Peer {
 impl DerefMut for Peer {
     fn deref_mut(&mut self) -> &mut PeerTerms {
         &mut self.terms
+    }
+}
+
+/// Suites without encryption that are accepted for the child SAs of a peer until a certain time
+/// (DESIGN invariant 6).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unencrypted {
+    /// The suites, in order of preference.
+    pub suites: Vec<EspSuite>,
+    /// Time at which all such child SAs have ended.
+    pub until: UnixTime,
+}
+
+impl Unencrypted {
+    /// Time before the end in which child SAs are rekeyed to encryption, and none begins.
+    pub const NOTICE: Duration = Duration::from_secs(60);
+
+    /// Returns true if child SAs may begin.
+    pub(crate) fn may_begin(&self, today: UnixTime) -> bool {
+        today.0.saturating_add(Self::NOTICE.as_secs()) < self.until.0
+    }
+
+    /// Returns the time that is left.
+    pub(crate) fn left(&self, today: UnixTime) -> Duration {
+        Duration::from_secs(self.until.0.saturating_sub(today.0))
     }
 }
 
@@ -228,6 +260,11 @@ pub struct Slot {
     pub nodes: BTreeSet<Identity>,
     /// The zones of the first child SA, with the licences of these nodes added.
     pub zones: ZonePolicy,
+    /// The addresses that identify the location of the node, if it is licensed by its domain and
+    /// its keys are distributed here. The other end learns them with the offer.
+    pub place: Vec<TrafficSelector>,
+    /// The domain whose nodes the slot is for, one at a time. `nodes` is then its pattern.
+    pub domain: Option<Domain>,
 }
 
 impl Slot {
@@ -254,7 +291,34 @@ impl Slot {
             name: slot_name(&nodes),
             nodes,
             zones,
+            place: Vec::new(),
+            domain: None,
         }
+    }
+
+    /// Creates one of the slots for the nodes of a domain, by its number among them. `pattern` is
+    /// the domain as an identity. The other end alone requests such a slot.
+    pub fn of_domain(pattern: &Identity, number: u8, domain: Domain, first: &ZonePolicy) -> Self {
+        let slot = Self::new(pattern.clone(), [], first);
+        Self {
+            name: format!("{}#{number}", slot.name),
+            domain: Some(domain),
+            ..slot
+        }
+    }
+
+    /// Returns the zones with the licences of a domain's node that these licences name.
+    pub fn zones_for(&self, licences: &[Licence]) -> Cow<'_, ZonePolicy> {
+        match &self.domain {
+            Some(domain) => domain.zones_for(&self.zones, licences),
+            None => Cow::Borrowed(&self.zones),
+        }
+    }
+
+    /// Returns the node of a domain that the slot is for now, by the agreed licences.
+    pub fn node_in<'l>(&self, licences: &'l [Licence]) -> Option<&'l Identity> {
+        let domain = self.domain.as_ref()?;
+        domain.node_in(&self.zones, licences)
     }
 
     /// Returns true if several nodes hold the keys of the slot.
@@ -319,6 +383,7 @@ impl Default for PeerTerms {
     fn default() -> Self {
         Self {
             suites: vec![Suite::Aes128Gcm16],
+            unencrypted: None,
             groups: vec![Group::X25519],
             kems: vec![None],
             liveness: Duration::from_secs(30),
@@ -391,6 +456,13 @@ impl Peer {
         self.kems.contains(&None) || kems.iter().any(|kem| self.kems.contains(&Some(*kem)))
     }
 
+    /// Returns the suites without encryption that a child SA may begin with now.
+    pub(crate) fn unencrypted_now(&self, today: UnixTime) -> &[EspSuite] {
+        let accepted = self.unencrypted.as_ref();
+        let now = accepted.filter(|accepted| accepted.may_begin(today));
+        now.map_or(&[], |accepted| &accepted.suites)
+    }
+
     /// Returns true if IKE SAs with the peer may have keys of this kind.
     pub(crate) fn accepts_keys(&self, suite: Suite, group: Group, kems: &[Kem]) -> bool {
         self.suites.contains(&suite) && self.groups.contains(&group) && self.accepts(kems)
@@ -426,6 +498,7 @@ impl Peer {
         } = self;
         let PeerTerms {
             suites,
+            unencrypted,
             groups,
             kems,
             liveness: _,
@@ -447,6 +520,7 @@ impl Peer {
             && (psk, key, ppk) == (&new.psk, &new.key, &new.ppk)
             && role.agrees(&new.role)
             && (suites, groups, kems) == (&new.suites, &new.groups, &new.kems)
+            && *unencrypted == new.unencrypted
             && (features, tcp, unique) == (&new.features, &new.tcp, &new.unique)
             && *certificate == new.certificate
     }

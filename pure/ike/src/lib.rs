@@ -9,6 +9,7 @@
 //!   [`Engine::reconfigure`], [`Engine::renew`], [`Engine::rekey_child`], [`Engine::rekey_ike`],
 //!   [`Engine::open_child`], [`Engine::close_child`], [`Engine::release_child`],
 //!   [`Engine::reauthenticate`], [`Engine::redirect`], [`Engine::move_to`], [`Engine::probe`],
+//!   [`Engine::add_path`], [`Engine::remove_path`], [`Engine::note_path_stray`],
 //!   [`Engine::hasten`], [`Engine::hand_over`], [`Engine::distribute`], [`Engine::revoke`],
 //!   [`Engine::answer_grant`], [`Engine::request_keys`], [`Engine::answer_request`],
 //!   [`Engine::tell_neighbours`], [`Engine::ask_ping_counts`], [`Engine::note_pings`],
@@ -54,6 +55,7 @@ mod config;
 mod counters;
 mod credential;
 mod destination;
+mod domain;
 mod down_reason;
 mod engine;
 mod event;
@@ -65,6 +67,7 @@ mod keys;
 mod limits;
 mod misuse;
 mod peer_table;
+mod placed;
 mod policy;
 mod pool;
 mod prf;
@@ -90,17 +93,19 @@ pub use bad_proof::BadProof;
 pub use certificate_terms::CertificateTerms;
 pub use config::{
     Addressing, ChildPolicy, Config, Elsewhere, FRAGMENT, Lifetimes, Limits, NATT_PORT, PORT, Peer,
-    PeerRole, PeerTerms, Resumption, Slot, Stance, Tcp, Timers, UserPolicy, ZonePolicy, is_slot,
-    slot_name,
+    PeerRole, PeerTerms, Resumption, Slot, Stance, Tcp, Timers, Unencrypted, UserPolicy, ZonePolicy,
+    is_slot, slot_name,
 };
 pub use counters::{Counters, DropReason};
 pub use credential::{Credential, Signer};
 pub use destination::{BadDestination, Destination};
+pub use domain::Domain;
 pub use down_reason::{DownReason, PeerMisbehaved};
 pub use engine::{Engine, KeyLog, SaState, SaStatus, Sender};
-pub use event::Event;
+pub use event::{Event, Measured, NotHandedOver};
 pub use extension::configuration::Inside;
 pub use extension::fragment::Uncut;
+pub use extension::live_path::live_path;
 pub use extension::migration::{is_signed, sign_token, token_key};
 pub use extension::mode::BadMode;
 pub use extension::nat::Nat;
@@ -108,6 +113,7 @@ pub use extension::overlap::Windows;
 pub use extension::ppk::{BadPpk, Ppk};
 pub use incarnation::Incarnation;
 pub use misuse::{ApiMisuse, CannotMove, CannotReauthenticate, CannotRedirect, UnknownChild};
+pub use placed::Unplaced;
 pub use pool::Pool;
 pub use refusal::{GrantRefusal, KeyRefusal, NotResumed, Refusal, Unfollowed};
 pub use signature::NotVerified;

@@ -1,5 +1,7 @@
 //! Errors of commands.
 
+use crate::placed::Unplaced;
+
 /// A command that the caller must not give in this state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -27,9 +29,16 @@ pub enum CannotMove {
     /// MOBIKE was not negotiated: an end does not support it, or does not allow it.
     #[error("MOBIKE was not negotiated, so the tunnel cannot move (RFC 4555)")]
     NotAgreed,
-    /// A child SA is bound to the outer addresses (RFC 4555 section 1.2).
+    /// A child SA is bound to the outer addresses (RFC 4555 section 1.2), and MOBIKE-X was not
+    /// negotiated.
     #[error("the peer has a tunnel in transport mode, which cannot move")]
     Transport,
+    /// The configuration does not allow the addresses of a child SA in transport mode.
+    #[error("a tunnel in transport mode cannot move there: {0}")]
+    Unplaced(Unplaced),
+    /// A cloned IKE SA cannot take over a child SA in transport mode.
+    #[error("the peer has a tunnel in transport mode, which no cloned IKE SA can take over")]
+    NotByClone,
     /// The peer chooses the path.
     #[error("the peer initiated the tunnel, so only the peer can move it")]
     NotOurs,

@@ -185,6 +185,7 @@ impl Config {
             encapsulation: self.encapsulation,
             natt_port: self.natt_port,
             addresses: take(&mut self.addresses),
+            bypassed: bypassed(&self.policies),
             fragment: self.fragment,
             elsewhere: self.elsewhere.take(),
             resumption: self.resumption,

@@ -80,15 +80,15 @@ pub use esp::{
 pub use event::{Composite, Dropped, Ending, Event};
 pub use ike::{
     Attempt, BadMode, BadPpk, BadProof, CannotMove as NotMovable,
-    CannotReauthenticate as NotRepeated, CannotRedirect as NotSent, DownReason, End, GrantRefusal,
-    Incarnation, KeyRefusal, NotResumed, NotVerified, Offer, Refusal, Resumption, Sender, Slot,
-    UnknownChild, UserPolicy, Windows, is_slot,
+    CannotReauthenticate as NotRepeated, CannotRedirect as NotSent, Domain, DownReason, End,
+    GrantRefusal, Incarnation, KeyRefusal, NotResumed, NotVerified, Offer, Refusal, Resumption,
+    Sender, Slot, Unencrypted, UnknownChild, Unplaced, UserPolicy, Windows, is_slot,
 };
 pub use keylog::KeyLog;
 pub use licensing::grants::GrantState;
 pub use licensing::migration::MigrationCounters;
 pub use licensing::places::{Handover, Places};
-pub use mobility::{Candidate, Standing, Way};
+pub use mobility::{Candidate, Quality, Standing, Way, Why};
 pub use naming::lookup::{Found, NotFound, Sources};
 pub use naming::status::{NameStatus, Tried};
 pub use naming::{Query, QueryId};
@@ -104,6 +104,7 @@ pub use transit::{TransitCounters, Verdict};
 pub use tunnels::desired::{PeerState, Refused, UnknownPeer};
 pub use tunnels::initiations::OVERDUE;
 pub use tunnels::level::NoLevel;
+pub use tunnels::live_paths::LivePathStatus;
 pub use tunnels::moving::{CannotMove, PathsStatus};
 pub use tunnels::rivals::InTurns;
 pub use tunnels::tally::{SET_UP_BOUNDS, SetUps};

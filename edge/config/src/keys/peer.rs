@@ -1,15 +1,17 @@
 //! The keys of `[peer.NAME]` and `[peer.NAME.child.NAME]`.
 
 use super::show::{list, or, secret, selectors, text, word};
-use super::{DAY, Effect, Key, Read, SECOND, put, small, time};
+use super::{DAY, Effect, HOUR, Key, Read, SECOND, put, small, time};
 use crate::mode::mode;
 use crate::peer::{NAT, selectors as selectors_of};
 use crate::ppk::ppk;
 use crate::reader::Value;
 use crate::tfc::{cover, tfc};
+use crate::unencrypted::unencrypted;
 use crate::users::MOST_USERS;
 use crate::{Addressing, Child, Leak, Peer, Ppk, Resume, Routing, Start, Tcp, peer};
-use model::{Features, MOST_RESOURCES, Unique};
+use model::{Features, MOST_PATHS, MOST_RESOURCES, Unique};
+use std::time::Duration;
 
 /// The values of `mobike`.
 const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
@@ -20,7 +22,7 @@ pub(crate) const PEER: &[Key<Peer>] = &[
         name: "address",
         about: "with an address we initiate, without one the peer does. A name like \
             \"gw.example.net\" is looked up for each attempt. A port may follow: \
-            \"gw.example.net:4501\"",
+            \"gw.example.net:4501\". A link-local address has its interface: \"fe80::1%eth0\"",
         example: r#""192.0.2.1""#,
         effect: Effect::Anew,
         read: Read::Optional(peer::address),
@@ -47,8 +49,9 @@ pub(crate) const PEER: &[Key<Peer>] = &[
     Key {
         name: "mode",
         about: "\"transport\": between two hosts, with `address` as `remote` and no NAT on the \
-            path; \"beet\": one inner address at each end, and MOBIKE works. Both save a header \
-            and have no zone \"ip\"",
+            path; several in `local` or `remote`: the host may have any, and moves between them; \
+            \"beet\": one inner address at each end, whatever the addresses outside. Both save a \
+            header and have no zone \"ip\"",
         example: r#""beet""#,
         effect: Effect::Anew,
         read: Read::Optional(|value, peer| put(&mut peer.mode, mode(value))),
@@ -153,12 +156,24 @@ pub(crate) const PEER: &[Key<Peer>] = &[
     },
     Key {
         name: "clone",
-        about: "true at both ends: `strata move --soft` moves without a pause, by a second IKE SA \
-            (RFC 7791) that replaces the first",
+        about: "true at both ends: the tunnel moves without a pause while its path works, by a \
+            second IKE SA (RFC 7791) that replaces the first",
         example: "true",
         effect: Effect::Anew,
         read: Read::Optional(|value, peer| put(&mut peer.features.clones, value.boolean())),
         show: |peer| text(peer.features.clones),
+    },
+    Key {
+        name: "probe_paths",
+        about: "with `clone`: interval at which two requests measure the path in use and one of \
+            the others, so that a path that loses packets is left before it is dead; \"off\": never",
+        example: r#""30s""#,
+        effect: Effect::Anew,
+        read: Read::Optional(|value, peer| put(&mut peer.features.probes, probes(value))),
+        show: |peer| match peer.features.probes {
+            Duration::ZERO => text("off"),
+            every => text(time(every)),
+        },
     },
     Key {
         name: "resources",
@@ -176,6 +191,18 @@ pub(crate) const PEER: &[Key<Peer>] = &[
         show: |peer| or("as workers", peer.resources),
     },
     Key {
+        name: "paths",
+        about: "above 1, at both ends: so many paths, up to 4, carry packets at the same time, each \
+            with a tunnel of its own. A flow stays on one path, and takes another one at once if \
+            that fails. Only between Strata hosts",
+        example: "2",
+        effect: Effect::Anew,
+        read: Read::Optional(|value, peer| {
+            put(&mut peer.features.paths, small(value, 1..=MOST_PATHS))
+        }),
+        show: |peer| text(peer.features.paths),
+    },
+    Key {
         name: "esn",
         about: "true at both ends: sequence numbers of 64 bits, for more than 2^32 packets between \
             rekeys; only with `zones = \"refuse\"`",
@@ -183,6 +210,19 @@ pub(crate) const PEER: &[Key<Peer>] = &[
         effect: Effect::Anew,
         read: Read::Optional(|value, peer| put(&mut peer.features.esn, value.boolean())),
         show: |peer| text(peer.features.esn),
+    },
+    Key {
+        name: "unencrypted",
+        about: "tunnels that are authenticated and NOT ENCRYPTED: every router on the path can read \
+            them. The same at both ends: [\"aes128gmac\", \"aes256gmac\", \"null-sha256\", \
+            \"null-sha384\", \"null-sha512\"], best first, and the time from which the tunnel is \
+            encrypted again; at most a year ahead, and only with `zones = \"refuse\"`",
+        example: r#"{ suite = "null-sha256", until = 2026-12-24T18:00:00Z }"#,
+        effect: Effect::Anew,
+        read: Read::Optional(|value, peer| {
+            put(&mut peer.unencrypted, unencrypted(value).map(Some))
+        }),
+        show: |peer| or("none", peer.unencrypted.as_ref()),
     },
     Key {
         name: "nat",
@@ -333,15 +373,24 @@ pub(crate) const CHILD: &[Key<Child>] = &[
     },
 ];
 
-/// Reads `mobike`, which is on unless a child is in transport mode.
+/// Reads `probe_paths`.
+fn probes(value: &Value<'_>) -> Option<Duration> {
+    match value.is_text() && value.text()? == "off" {
+        true => Some(Duration::ZERO),
+        false => value.duration(SECOND..=HOUR),
+    }
+}
+
+/// Reads `mobike`, which is on unless a tunnel in transport mode has one address at each end.
 fn mobike(value: Option<&Value<'_>>, peer: &mut Peer) -> Option<()> {
     let switch = value.and_then(|value| value.choice(&SWITCH));
-    let moves = Features::offered().mobike && !peer.has_transport();
+    let moves = Features::offered().mobike && !peer.is_fixed();
     peer.features.mobike = switch.unwrap_or(moves);
     match value {
-        Some(value) if peer.features.mobike && peer.has_transport() => value.fault(
-            "MOBIKE cannot move transport mode, which is bound to the outer addresses (RFC 4555 section 1.2)",
-            "write `mobike = \"off\"`, or `mode = \"beet\"`, which can move",
+        Some(value) if peer.features.mobike && peer.is_fixed() => value.fault(
+            "a tunnel in transport mode has one address at each end, so MOBIKE cannot move it",
+            "list all addresses of the host that moves, in its `local` and in `remote` at the other \
+             end; or write `mobike = \"off\"`, or `mode = \"beet\"`, which can move",
         ),
         _ => Some(()),
     }

@@ -46,6 +46,13 @@ pub const FEATURES: &[Feature] = &[
         not_needed: &[],
     },
     Feature {
+        id: "link-local",
+        name: "Peers on the same link, by link-local addresses",
+        keys: &[],
+        verbs: &[],
+        not_needed: &[],
+    },
+    Feature {
         id: "pools",
         name: "Addresses out of a pool",
         keys: &[
@@ -221,6 +228,13 @@ pub const FEATURES: &[Feature] = &[
         not_needed: &[],
     },
     Feature {
+        id: "unencrypted",
+        name: "Tunnels without encryption (NULL, AES-GMAC), until a date",
+        keys: &["peer.unencrypted"],
+        verbs: &[],
+        not_needed: &[],
+    },
+    Feature {
         id: "modes",
         name: "Transport and BEET mode",
         keys: &["peer.mode", "peer.child.mode"],
@@ -311,6 +325,20 @@ pub const FEATURES: &[Feature] = &[
         not_needed: &[],
     },
     Feature {
+        id: "mobikex",
+        name: "Transport mode that moves to other addresses (MOBIKE-X)",
+        keys: &["peer.mobike", "peer.local", "peer.remote"],
+        verbs: &["move", "paths"],
+        not_needed: &[],
+    },
+    Feature {
+        id: "live-paths",
+        name: "Several paths that carry packets at the same time (MOBIKE-X)",
+        keys: &["peer.paths"],
+        verbs: &["paths"],
+        not_needed: &[],
+    },
+    Feature {
         id: "mobile-ip",
         name: "Keeping an address wherever one is, with agents in the network (Mobile IPv4, RFC 5944)",
         keys: &[
@@ -395,6 +423,13 @@ pub const FEATURES: &[Feature] = &[
         name: "Moving to other addresses without a pause, by a clone of the IKE SA (RFC 7791)",
         keys: &["peer.clone"],
         verbs: &["move"],
+        not_needed: &[],
+    },
+    Feature {
+        id: "soft",
+        name: "Moving without a pause by itself: to a better path, and before a path is dead",
+        keys: &["peer.probe_paths"],
+        verbs: &["move", "paths"],
         not_needed: &[],
     },
     Feature {
@@ -545,6 +580,13 @@ pub const FEATURES: &[Feature] = &[
         name: "Hand-over: keys that follow a mobile node from one licensed node to the next (push, PKD)",
         keys: &["peer.licences.at", "peer.handover", "handover.neighbours"],
         verbs: &["status", "zones", "reload"],
+        not_needed: &[],
+    },
+    Feature {
+        id: "licence-domain",
+        name: "Licences for all nodes of a domain, proved by named CAs, each with keys of its own",
+        keys: &["peer.licences.at_most", "licensed.at"],
+        verbs: &["status", "zones", "audit", "reload"],
         not_needed: &[],
     },
     Feature {

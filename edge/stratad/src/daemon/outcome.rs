@@ -7,7 +7,7 @@ use crate::faults::{self, Faults, Step, Way};
 use crate::naming::{self, Outer};
 use crate::restorer::{self, Verdict};
 use crate::troubles::Task;
-use model::{Df, Instant, Path, PeerId, Transmit};
+use model::{Df, Instant, Mode, Path, PeerId, Transmit};
 use node::Event;
 use os::{clock, crash, divert};
 use resumption::Store;
@@ -175,9 +175,15 @@ impl Daemon {
                     self.open_to(servers, now);
                 } else if let Event::PeerDown { peer, .. } = &event {
                     self.give_back(*peer, now);
-                } else if let Event::ChildUp { peer, .. } = &event {
+                } else if let Event::PathMoved { peer, .. } = &event {
+                    self.follow_outside(*peer, now);
+                } else if let Event::ChildUp { peer, mode, .. } = &event {
                     let taken = faults::step(&mut self.faults, Step::Child);
                     self.insist(taken, *peer, now);
+                    if *mode == Mode::Transport {
+                        let taken = self.take_inside();
+                        self.troubles.note(Task::Addresses, taken, now);
+                    }
                     self.resolve(now);
                     self.skip_numbers();
                 } else if let Event::ChildDown { .. } = event {
@@ -265,6 +271,15 @@ impl Daemon {
         let taken = self.host.assign(&self.config, inside, &mut self.faults);
         self.api.set_routes(&self.config, self.host.inside());
         taken
+    }
+
+    /// Has routes into tunnels in transport mode prefer the outer address that they moved to.
+    fn follow_outside(&mut self, peer: PeerId, now: Instant) {
+        let (inside, name) = (self.host.inside(), self.node.name(peer));
+        if inside.is_some_and(|inside| inside.outside(name).is_some()) {
+            let taken = self.take_inside();
+            self.troubles.note(Task::Addresses, taken, now);
+        }
     }
 
     /// Removes the addresses that a peer assigned, if it assigned any: of a gateway's peers, none

@@ -6,7 +6,7 @@ use crypto::Untrusted;
 use model::{Identity, Kem};
 use node::{
     BadMode, BadPpk, BadProof, Cause, DownReason, GrantRefusal, KeyRefusal, NoKeys, NotFound,
-    NotResumed, NotVerified, Refusal,
+    NotResumed, NotVerified, Refusal, Unplaced,
 };
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -158,6 +158,11 @@ fn of_refusal(why: &Refusal) -> Advice {
         Refusal::WithoutPpk => "set the same `ppk` there",
         Refusal::WithoutKem => "set the same `kem` there",
         Refusal::WithoutResources => "set the same `resources` there",
+        Refusal::WithoutPaths => {
+            "several live paths need Strata of this version and `mobike` at both ends; remove `paths` here otherwise"
+        }
+        Refusal::NoMorePaths => "set the same `paths` there",
+        Refusal::TooManyPaths(_) => "set the same `paths` here",
         Refusal::CannotProve => "check `cert` and `key` in [node]",
         Refusal::SignatureNotAccepted(why) => of_signature(*why),
         Refusal::NoIkeProposal { kems, .. } => match is_required(kems) {
@@ -165,6 +170,9 @@ fn of_refusal(why: &Refusal) -> Advice {
             true => "compare `suite` and `groups` at both ends, and `kem`",
         },
         Refusal::NoEspProposal { .. } => "compare `suite`, `groups` and `esn` at both ends",
+        Refusal::Unencrypted => {
+            "set the same `unencrypted` at both ends, or remove it there to encrypt the tunnel"
+        }
         Refusal::TrafficSelectors => "compare `local` and `remote` at both ends",
         Refusal::Mode(why) => return of_mode(*why),
         Refusal::NoRequest { .. } => {
@@ -197,12 +205,14 @@ fn of_refusal(why: &Refusal) -> Advice {
         Refusal::CloneNotAgreed => "set `clone = true` at both ends",
         Refusal::AnotherChild => "add a [peer.NAME.child.NAME] for that traffic",
         Refusal::OfferRefused(nodes) => of_offer(nodes),
+        Refusal::TooManyOfDomain { .. } => "raise `at_most` in the licence of the domain",
         Refusal::TooManyResources(_) | Refusal::NoMoreResources => {
             "set the same `resources` at both ends"
         }
         Refusal::ChildTakenDown(_) => "run `strata up` to accept it again",
         Refusal::ChildRefused { notify, .. } => of_child(*notify),
         Refusal::InformationRefused { notify } | Refusal::MoveRefused(notify) => of_notify(*notify),
+        Refusal::Unplaced(why) => of_placement(*why),
         Refusal::MovedAway { .. } => "remove `address` for a peer that moves",
         Refusal::Translated => "allow NATs there (`nat`), or find the device that translates",
         Refusal::NotResumed {
@@ -233,6 +243,19 @@ fn of_refusal(why: &Refusal) -> Advice {
         | Refusal::Misbehaved(_) => "",
     };
     advice.into()
+}
+
+/// Returns advice about an address that a tunnel in transport mode cannot have.
+pub const fn of_placement(why: Unplaced) -> &'static str {
+    match why {
+        Unplaced::NotListed(_) => {
+            "add it to `local` or `remote` of that tunnel, or leave it where it is"
+        }
+        Unplaced::Bypassed(_) => "remove that [[policy]]",
+        Unplaced::Claimed(_) => "list each address in one peer's table alone",
+        Unplaced::Taken(_) => "take that tunnel down",
+        Unplaced::Translated(_) => "write `mode = \"tunnel\"` or `mode = \"beet\"` at both ends",
+    }
 }
 
 /// Returns true if an additional key exchange is required.
@@ -354,7 +377,7 @@ const fn of_notify(notify: NotifyType) -> &'static str {
         NotifyType::NO_ADDITIONAL_SAS => "our role there allows no tunnel",
         NotifyType::AUTHENTICATION_FAILED => "compare `id` and `psk` at both ends",
         NotifyType::UNACCEPTABLE_ADDRESSES => {
-            "the peer does not accept us at that address: see its log, and remove our `address` there"
+            "the peer does not accept us at that address: see its log; remove our `address` there, or list it in `remote` for transport mode"
         }
         NotifyType::UNEXPECTED_NAT_DETECTED => {
             "a NAT translates our address: allow NATs (`nat`), or find the device that translates"
@@ -572,6 +595,8 @@ mod tests {
     #[test]
     fn a_refusal_says_what_to_change() {
         let pool = "office".to_owned();
+        let address = std::net::IpAddr::from([192, 0, 2, 7]);
+        let unplaced = |why: fn(std::net::IpAddr) -> Unplaced| Refusal::Unplaced(why(address));
         let nodes = |names: &[&str]| {
             Refusal::OfferRefused(names.iter().map(|name| identity(name)).collect())
         };
@@ -599,7 +624,15 @@ mod tests {
                 },
                 "compare `suite`, `groups` and `esn`",
             ),
+            (Refusal::Unencrypted, "the same `unencrypted` at both ends"),
             (Refusal::Translated, "`nat`"),
+            (
+                unplaced(Unplaced::NotListed),
+                "add it to `local` or `remote`",
+            ),
+            (unplaced(Unplaced::Bypassed), "[[policy]]"),
+            (unplaced(Unplaced::Claimed), "in one peer's table alone"),
+            (unplaced(Unplaced::Translated), "`mode = \"beet\"`"),
             (Refusal::AnotherChild, "add a [peer.NAME.child.NAME]"),
             (Refusal::LevelNotAgreed, "`integrity` under `level`"),
             (

@@ -11,7 +11,7 @@ mod remedy;
 
 use crate::config_view::ConfigView;
 use crate::view;
-pub use advice::{told, told_not_found};
+pub use advice::{of_placement, told, told_not_found};
 use advice::{told_end, told_refusal};
 use control::{Account, Explain, Outcome, RefusedGrant, Trouble};
 use model::Instant;
@@ -36,7 +36,7 @@ pub fn explain(view: &ConfigView, node: &Node, name: &str, now: Instant) -> Opti
         .filter(|stranger| may_be(stranger, peer, attempt.as_ref(), view));
     let local = local(view, node, peer);
     let told = |attempt: &Attempt| {
-        let mut account = account(attempt, &remedy, now);
+        let mut account = account(view, attempt, &remedy, now);
         if !local.is_empty() {
             account.fixes.clear();
         }
@@ -48,7 +48,7 @@ pub fn explain(view: &ConfigView, node: &Node, name: &str, now: Instant) -> Opti
         state: view::state(peer),
         lookup: view::lookup(peer, now),
         attempt: attempt.as_ref().map(told),
-        stranger: stranger.map(|stranger| account(stranger, &remedy, now)),
+        stranger: stranger.map(|stranger| account(view, stranger, &remedy, now)),
         refused_grants: refused_grants(node, name),
         local,
     })
@@ -81,7 +81,7 @@ fn may_be(
     peer.state != PeerState::Up && newest && there
 }
 
-fn account(attempt: &Attempt, remedy: &Remedy<'_>, now: Instant) -> Account {
+fn account(view: &ConfigView, attempt: &Attempt, remedy: &Remedy<'_>, now: Instant) -> Account {
     let (outcome, reason) = match &attempt.end {
         Some(End::Up) => (Outcome::Up, None),
         Some(End::Down(why)) => (Outcome::Failed, Some(told_end(why))),
@@ -93,7 +93,8 @@ fn account(attempt: &Attempt, remedy: &Remedy<'_>, now: Instant) -> Account {
         reason,
         seconds_ago: now.since(attempt.began).as_secs(),
         initiator: attempt.initiator,
-        remote: attempt.path.remote,
+        remote: view::without_scope(attempt.path.remote),
+        interface: view.link(attempt.path.remote),
         tries: attempt.tries,
         rows: compare::rows(attempt),
         remarks: attempt.remarks.iter().map(told_refusal).collect(),

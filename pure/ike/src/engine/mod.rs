@@ -8,6 +8,7 @@ mod elsewhere;
 mod first_contact;
 mod grants;
 mod half_open;
+mod live_paths;
 mod peer_index;
 mod ping;
 mod race;
@@ -321,6 +322,14 @@ impl Engine {
         self.with_established(sa, now, |state, turn| established::probe(state, path, turn));
     }
 
+    /// Measures a path of an IKE SA whose path we choose, by a request that is sent on it alone.
+    /// Ends in [`Event::PathMeasured`].
+    pub fn measure(&mut self, sa: IkeSaId, path: Path, now: Instant) {
+        self.with_established(sa, now, |state, turn| {
+            established::measure(state, path, turn);
+        });
+    }
+
     /// Retransmits all outstanding requests after 1 ms, because a path has come up. The delay gives
     /// the driver time to install routes.
     pub fn hasten(&mut self, now: Instant) {
@@ -595,6 +604,7 @@ impl Engine {
             self.deadlines.set(id, None);
             self.by_spi.remove(&sa.core.own_spi());
             self.peer_index.leave(&sa.core);
+            self.out.placed.forget(id);
         } else {
             self.insert(sa);
         }
@@ -631,6 +641,7 @@ impl Engine {
             self.deadlines.set(id, None);
             self.by_spi.remove(&sa.core.own_spi());
             self.peer_index.leave(&sa.core);
+            self.out.placed.forget(id);
         }
     }
 
@@ -676,6 +687,7 @@ impl Engine {
         let id = sa.core.id;
         self.by_spi.insert(sa.core.own_spi(), id);
         self.peer_index.enter(&sa.core);
+        self.out.placed.note(&sa);
         self.deadlines.set(id, sa.poll_timeout(&self.config));
         self.sas.insert(id, sa);
         id

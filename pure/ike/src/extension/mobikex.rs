@@ -49,7 +49,7 @@ fn has_version(data: &[u8]) -> bool {
     };
     let listed = rest.split_at_checked(count.into());
     listed.is_some_and(|(versions, padding)| {
-        let is_padded = data.len() % 4 == 0 && padding.len() < 4;
+        let is_padded = data.len().is_multiple_of(4) && padding.len() < 4;
         is_padded && padding.iter().all(|octet| *octet == 0) && versions.contains(&MOBIKE_X)
     })
 }

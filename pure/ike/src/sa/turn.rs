@@ -14,6 +14,7 @@ use crate::extension::ppk::Ppk;
 use crate::ike_spi::IkeSpis;
 use crate::limits::{Checks, Redirects};
 use crate::peer_table::PeerTable;
+use crate::placed::Placed;
 use crate::pool::Pools;
 use crate::refusal::Refusal;
 use crate::shown::Sources;
@@ -85,6 +86,8 @@ pub(crate) struct Output {
     pub(crate) redirects: Redirects,
     /// Rate limits for checking new addresses of peers.
     pub(crate) checks: Checks,
+    /// Addresses of peers in transport mode.
+    pub(crate) placed: Placed,
     /// SAs that were not answered by UDP. The engine initiates over TCP.
     pub(crate) fallen: Vec<Fallen>,
     /// Attempts to resume a session that failed or are in doubt. The engine initiates in full.

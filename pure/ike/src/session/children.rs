@@ -11,9 +11,10 @@
 //! other end does so after a longer time, so that it need not keep keys forever if the peer
 //! forgets.
 
-use crate::child::ChildTerms;
+use crate::child::{Before, ChildTerms};
 use crate::config::{Lifetimes, Timers};
 use crate::event::Event;
+use crate::extension::live_path::live_path;
 use crate::peer_table::PeerTable;
 use crate::sa::core::Core;
 use crate::sa::turn::Context;
@@ -49,6 +50,8 @@ pub(crate) struct Child {
     /// The licences of our policy at the time of the negotiation.
     pub(crate) asked: Vec<Licence>,
     mode: Mode,
+    /// True if its packets are encrypted.
+    pub(crate) encrypted: bool,
     pub(crate) life: Life,
 }
 
@@ -113,6 +116,13 @@ impl Age {
         }
     }
 
+    /// Ends the keys after this time, and rekeys with this notice.
+    pub(crate) fn end_within(&mut self, left: Duration, notice: Duration, now: Instant) {
+        let sooner = |at: Option<Instant>, by: Instant| at.map_or(Some(by), |at| Some(at.min(by)));
+        self.renew_at = sooner(self.renew_at, now + left.saturating_sub(notice));
+        self.over_at = sooner(self.over_at, now + left);
+    }
+
     /// Schedules another attempt after a refusal. The delay doubles with each failure.
     pub(crate) fn try_again(&mut self, timers: &Timers, rng: &mut Rng, now: Instant) {
         let permille = 1000 + rng.u32() % 1000;
@@ -144,6 +154,26 @@ impl Age {
 impl Children {
     pub(crate) fn ids(&self) -> Vec<ChildSaId> {
         self.0.iter().map(|child| child.id).collect()
+    }
+
+    /// Returns the child SAs that send on the path of the IKE SA.
+    pub(crate) fn on_path_of_ike(&self) -> Vec<ChildSaId> {
+        let is_there = |child: &&Child| live_path(child.name.as_deref()).is_none();
+        let there = self.0.iter().filter(is_there);
+        there.map(|child| child.id).collect()
+    }
+
+    /// Returns the child SAs with a name, including those that are being replaced or deleted.
+    pub(crate) fn named(&self, name: Option<&str>) -> Vec<ChildSaId> {
+        let named = self.0.iter().filter(|child| child.name.as_deref() == name);
+        named.map(|child| child.id).collect()
+    }
+
+    /// Returns true if there is a child SA with a name that is not deleted at both ends.
+    pub(crate) fn has(&self, name: Option<&str>) -> bool {
+        let lives = |child: &&Child| !matches!(child.life, Life::Straggling(_));
+        let mut living = self.0.iter().filter(lives);
+        living.any(|child| child.name.as_deref() == name)
     }
 
     /// Returns the child SAs without a successor.
@@ -180,9 +210,21 @@ impl Children {
         }
     }
 
-    /// Returns true if they cannot move, because one is bound to the outer addresses.
+    /// Returns true if one is bound to the outer addresses, and moves with MOBIKE-X alone.
     pub(crate) fn are_fixed(&self) -> bool {
         self.0.iter().any(|child| child.mode == Mode::Transport)
+    }
+
+    /// Returns the names of those that are bound to the outer addresses.
+    pub(crate) fn fixed(&self) -> impl Iterator<Item = Option<&str>> {
+        let fixed = self.0.iter().filter(|child| child.mode == Mode::Transport);
+        fixed.map(|child| child.name.as_deref())
+    }
+
+    /// Returns the child SAs in a mode that have no successor.
+    pub(crate) fn current_in(&self, mode: Mode) -> Vec<ChildSaId> {
+        let current = self.all_current().filter(|child| child.mode == mode);
+        current.map(|child| child.id).collect()
     }
 
     /// Returns the number of child SAs, including those that are being replaced or deleted.
@@ -266,6 +308,7 @@ impl Children {
             agreement: terms.agreement.clone(),
             asked: terms.asked.clone(),
             mode: terms.mode,
+            encrypted: !terms.is_unencrypted(),
             life: Life::Current(age),
         });
     }
@@ -346,6 +389,14 @@ impl Children {
 }
 
 impl Child {
+    /// Returns what a successor depends on.
+    pub(crate) fn before(&self) -> Before<'_> {
+        Before {
+            agreement: self.agreement.as_ref(),
+            encrypted: self.encrypted,
+        }
+    }
+
     /// Returns true if its Delete is queued or awaits an answer.
     pub(crate) fn is_ending(&self) -> bool {
         self.life == Life::Deleting

@@ -17,7 +17,7 @@ use super::rekey_ike::{IkeRekey, conclude_successor};
 use super::{crash, follow_up, liveness, rekey_ike, upkeep, window};
 use crate::allowed_suites::groups_of;
 use crate::down_reason::DownReason;
-use crate::event::Event;
+use crate::event::{Event, NotHandedOver};
 use crate::exchange::{first_error, notify};
 use crate::misuse::CannotMove;
 use crate::refusal::Refusal;
@@ -38,10 +38,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Returns `Ok` if we may clone the SA for a hand-over.
 pub(crate) fn is_possible(session: &Session) -> Result<(), CannotMove> {
-    if session.children.are_fixed() {
-        return Err(CannotMove::Transport);
+    let fixed = session.children.are_fixed();
+    let chooses_path = session.chooses_path().ok_or(match fixed {
+        true => CannotMove::Transport,
+        false => CannotMove::NotAgreed,
+    })?;
+    if fixed {
+        return Err(CannotMove::NotByClone);
     }
-    let chooses_path = session.chooses_path().ok_or(CannotMove::NotAgreed)?;
     match (
         chooses_path && session.terms.contact.ours,
         session.terms.clones,
@@ -110,6 +114,12 @@ pub(crate) fn note_refused(session: &mut Session, error: NotifyType, turn: &mut 
     }
     turn.ctx
         .refused(Some(turn.core.peer_id()), Refusal::CloneRefused(error));
+    let why = match error {
+        NotifyType::TEMPORARY_FAILURE => NotHandedOver::Busy,
+        _ => NotHandedOver::Refused,
+    };
+    let sa = turn.core.id;
+    turn.ctx.event(Event::NotHandedOver { sa, why });
 }
 
 /// Returns the number of IKE SAs and child SAs with the peer.
@@ -223,6 +233,10 @@ pub(crate) fn note_in_vain(session: &Session, why: &DownReason, turn: &mut Turn<
         let why = Box::new(why.clone());
         turn.ctx
             .refused(Some(turn.core.peer_id()), Refusal::NotHandedOver(why));
+        if let Some(sa) = session.replacement.follows {
+            let why = NotHandedOver::Failed;
+            turn.ctx.event(Event::NotHandedOver { sa, why });
+        }
     }
 }
 

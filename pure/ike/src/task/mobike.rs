@@ -114,8 +114,14 @@ pub(crate) fn silent_at(session: &Session, core: &Core) -> Option<Deadline> {
     if !mobike.decides || mobike.silent || live_path::is_all_apart(session, core) {
         return None;
     }
+    // The request may have gone on another path, or be lost alone.
+    let is_measuring = session.queue.runs(|task| task.measures());
+    let pause = match is_measuring {
+        true => SILENT_AFTER + measure::PATIENCE,
+        false => SILENT_AFTER,
+    };
     Some(Deadline {
-        at: core.requests.unanswered_since()? + SILENT_AFTER,
+        at: core.requests.unanswered_since()? + pause,
         reason: "a path without answers is reported",
     })
 }

@@ -5,7 +5,7 @@ use super::attempts;
 use super::certificates::{self, TODAY};
 use super::distribute::{gateway_of_node, grant, node};
 use super::mobike;
-use super::pair::{Host, Pair, Side};
+use super::pair::{Host, LEFT, Pair, Side};
 use super::ping;
 use super::ppk;
 use super::reauth::reauthenticate;
@@ -17,6 +17,7 @@ use super::slot;
 use super::tcp::{broken, fallen};
 use super::ticket;
 use super::trace::{Step, What};
+use super::transport;
 use super::zones::zoned;
 use super::*;
 use crate::Engine;
@@ -607,6 +608,26 @@ pub(crate) const FLOWS: &[Flow] = &[
         },
     },
     Flow {
+        page: "live-path",
+        title: "A further path",
+        about: "Both ends have `paths = 2`, and the mobile node has a second address. Each end \
+                checks the path by a request on it alone, before it sends packets there (DESIGN \
+                section 6): the mobile node before it asks for the child of this path, the gateway \
+                after that. Then the path is removed.",
+        play: || {
+            let (mut left, mut right) = mobike::roaming();
+            left.peers[0].features.paths = 2;
+            right.peers[0].features.paths = 2;
+            let (mut pair, _) = up(left, right);
+            let (sa, path) = (pair.left.ike(), mobike::to(mobike::CELL));
+            pair.with(Side::Left, |engine, now| engine.add_path(sa, path, now));
+            pair.settle();
+            pair.with(Side::Left, |engine, now| engine.remove_path(sa, 2, now));
+            pair.settle();
+            pair
+        },
+    },
+    Flow {
         page: "move-silent",
         title: "A path dies without notice",
         about: "The mobile node asks for a sign of life. After 1.5 s it asks on other paths \
@@ -619,6 +640,36 @@ pub(crate) const FLOWS: &[Flow] = &[
             pair.with(Side::Left, |engine, now| engine.probe(sa, there, now));
             pair.settle();
             mobike::move_to(&mut pair, there);
+            pair.settle();
+            pair
+        },
+    },
+    Flow {
+        page: "move-transport",
+        title: "Transport mode moves",
+        about: "The selectors of a tunnel in transport mode are the outer addresses, and both ends \
+                list which ones they may be (MOBIKE-X). The mobile node names its old and its new \
+                address and that of the gateway, so a NAT shows. It moves its end when the gateway \
+                has agreed, and the gateway moves when its cookie was brought back.",
+        play: || {
+            let (left, right) = transport::walking();
+            let (mut pair, _) = up(left, right);
+            mobike::move_to(&mut pair, mobike::to(mobike::CELL));
+            pair.settle();
+            pair
+        },
+    },
+    Flow {
+        page: "move-transport-refused",
+        title: "Transport mode must not move there",
+        about: "The gateway does not list the new address. Nothing moves, and the mobile node \
+                returns.",
+        play: || {
+            let (left, right) = transport::without_train();
+            let (mut pair, _) = up(left, right);
+            mobike::move_to(&mut pair, mobike::to(mobike::TRAIN));
+            pair.settle();
+            mobike::move_to(&mut pair, mobike::to(LEFT));
             pair.settle();
             pair
         },

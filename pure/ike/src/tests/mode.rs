@@ -537,11 +537,13 @@ pub(crate) fn zoned_ends(mode: Mode) -> (Config, Config) {
     (left, right)
 }
 
-/// RFC 4555 section 1.2: it "supports only tunnel mode IPsec SAs".
+/// RFC 4555 section 1.2: it "supports only tunnel mode IPsec SAs". `transport.rs` has MOBIKE-X.
 #[test]
 fn transport_mode_keeps_its_ike_sa_where_it_is() {
-    let mut pair = connected(mobile_ends(Mode::Transport));
-    assert_eq!(said(&pair, NotifyType::MOBIKE_SUPPORTED), 0);
+    let (left, mut right) = mobile_ends(Mode::Transport);
+    right.peers[0].features.mobike = false;
+    let mut pair = connected((left, right));
+    assert_eq!(said(&pair, NotifyType::MOBIKE_SUPPORTED), 1);
     let sa = pair.left.ike();
     let before = pair.left.picture();
     let moved = pair.with(Side::Left, |engine, now| engine.move_to(sa, to(CELL), now));

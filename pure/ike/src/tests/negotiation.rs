@@ -7,7 +7,7 @@ use super::rekey::{connected, rekey_child, rekey_ike};
 use super::*;
 use crate::allowed_suites::{AllowedEspSuites, AllowedIkeSuites, group_id};
 use crate::exchange::create_child::{Offered, rekey_sa};
-use crate::exchange::{has, notify};
+use crate::exchange::{find_notify, has, notify};
 use crate::proposal::{offer_esp, offer_successor};
 use model::Group;
 use std::ops::RangeInclusive;
@@ -328,7 +328,7 @@ fn a_successor_that_is_made_after_all_begins_with_short_pauses_again() {
 }
 
 /// Private status notifies of this implementation.
-const STATUS: [NotifyType; 16] = [
+const STATUS: [NotifyType; 17] = [
     NotifyType::USE_BEET_MODE,
     NotifyType::ZONE_MAP,
     NotifyType::KEY_ACCEPTED,
@@ -345,6 +345,7 @@ const STATUS: [NotifyType; 16] = [
     NotifyType::ADD_SA_ADDRESS,
     NotifyType::REMOVE_SA_ADDRESS,
     NotifyType::IP_PARAMETER,
+    NotifyType::PLACE,
 ];
 
 /// Private errors of this implementation.
@@ -502,6 +503,10 @@ fn a_peer_without_the_vendor_id_is_sent_none_of_our_private_numbers() {
 /// Asserts that no part of a message has a private number.
 fn is_standard(said: &Message) {
     let private = |payload: &Payload| match payload {
+        // RFC 4555 section 4.2.1: its data "MUST be left empty".
+        Payload::Notify(notify) if notify.kind == NotifyType::MOBIKE_SUPPORTED => {
+            !notify.data.is_empty()
+        }
         Payload::Notify(notify) => notify.kind.is_private(),
         other => other.kind().is_private(),
     };
@@ -546,8 +551,10 @@ fn ike_auth_has_none_of_our_private_numbers_for_a_peer_without_the_vendor_id() {
             ..zones
         };
         *zones_of(config) = zones;
+        config.peers[0].features.mobike = true;
     }
     let (asked, answered) = ike_auth(left, right);
+    assert!(find_notify(&answered, NotifyType::MOBIKE_SUPPORTED).is_some());
     assert_eq!(asked.header.exchange, ExchangeType::IKE_AUTH);
     is_standard(&asked);
     is_standard(&answered);

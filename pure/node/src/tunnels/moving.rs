@@ -5,13 +5,18 @@
 //! way is a matter of the system's routes, of which nothing is known here. The peer of a tunnel may
 //! list other addresses in each of its requests. That costs look-ups of its own addresses alone,
 //! and one a second at most.
+//!
+//! If a tunnel can be handed over without a pause ([`ike::Engine::can_hand_over`]), `mobility` has
+//! its ways measured, and asks for hand-overs like an operator.
 
 use super::desired::UnknownPeer;
+use super::live_paths::LivePathStatus;
 use crate::Event;
 use crate::effects::{IkeCommand, Turn};
-use ike::Tcp;
-use mobility::{Candidate, Carriage, NoWay, Paths, Step, Way};
-use model::{Carrier, Deadline, IkeSaId, Instant, Path, PeerId};
+use esp::Protected;
+use ike::{Measured, NotHandedOver, Tcp};
+use mobility::{Candidate, Carriage, Failure, Fate, NoWay, Paths, Quality, Step, Way, Why};
+use model::{Carrier, Deadline, IkeSaId, Instant, Path, PeerId, TrafficSelector};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -40,15 +45,29 @@ struct Mobile {
     paths: Paths,
     /// The peer's addresses, that in use at first.
     remotes: Vec<IpAddr>,
+    /// Addresses that its child SAs in transport mode may have.
+    outside: Vec<Protected>,
     /// The paths of the clone that is to take its place.
     next: Option<Paths>,
-    /// A hand-over that waits for the end of another one, with its local address if an operator
-    /// chose one.
-    later: Option<Option<IpAddr>>,
+    /// A hand-over that is to start, and may wait for the end of another one.
+    later: Option<Goal>,
     /// Time of the last look-up for the peer's addresses.
     looked_up: Option<Instant>,
     /// Time of the next one, if the peer has listed others since.
     due: Option<Instant>,
+}
+
+/// The goal of a hand-over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Goal {
+    /// An operator asked for it: from a local address, or by the best way.
+    Asked {
+        from: Option<IpAddr>,
+        /// True if a move with a pause is the alternative.
+        or_hard: bool,
+    },
+    /// This path is to be used instead.
+    Better(Path),
 }
 
 /// Why a tunnel does not move.
@@ -76,6 +95,11 @@ pub struct PathsStatus {
     pub moves: Option<bool>,
     /// The ways it could take, if it is.
     pub candidates: Vec<Candidate>,
+    /// The paths that carry packets at the same time, that of the IKE SA first; none if there may
+    /// be only one.
+    pub live: Vec<LivePathStatus>,
+    /// Why it is on this path, if it is for us to decide.
+    pub why: Option<Why>,
 }
 
 impl Moving {
@@ -109,48 +133,82 @@ impl Moving {
         mobile.map_or_else(Vec::new, |mobile| mobile.paths.candidates().to_vec())
     }
 
+    /// Returns the quality of a path.
+    pub(crate) fn quality(&self, sa: IkeSaId, path: Path) -> Option<Quality> {
+        let mut candidates = self.all.get(&sa)?.paths.candidates().iter();
+        let known = candidates.find(|known| known.leads_along(path))?;
+        Some(known.quality)
+    }
+
+    /// Returns why a tunnel is on its path.
+    pub(crate) fn why(&self, sa: IkeSaId) -> Option<Why> {
+        Some(self.all.get(&sa)?.paths.why())
+    }
+
     /// Handles the ways to the peer of one tunnel, for each of its addresses the best first.
-    pub(crate) fn handle_ways(&mut self, sa: IkeSaId, ways: &[Way]) {
+    pub(crate) fn handle_ways(&mut self, sa: IkeSaId, ways: &[Way], now: Instant) {
         let ways = by_remote(ways);
-        self.change(sa, |mobile| mobile.handle_ways(&ways));
+        self.change(sa, |mobile| mobile.handle_ways(&ways, now));
     }
 
     /// Handles the ways to all peers.
-    pub(crate) fn handle_all_ways(&mut self, ways: &[Way]) {
+    pub(crate) fn handle_all_ways(&mut self, ways: &[Way], now: Instant) {
         let ways = by_remote(ways);
-        self.change_all(|mobile| mobile.handle_ways(&ways));
+        self.change_all(|mobile| mobile.handle_ways(&ways, now));
     }
 
     /// Chooses the path of a tunnel that leaves from an address, or by the best way there is.
-    pub(crate) fn choose(&mut self, sa: IkeSaId, from: Option<IpAddr>) -> Result<Path, CannotMove> {
-        let chosen = self.change(sa, |mobile| mobile.paths.choose(from));
-        Ok(chosen.ok_or(ike::CannotMove::NotAgreed)??)
+    pub(crate) fn choose(
+        &mut self,
+        sa: IkeSaId,
+        from: Option<IpAddr>,
+        now: Instant,
+    ) -> Result<Path, CannotMove> {
+        let chosen = self.change(sa, |mobile| {
+            if let Some(from) = from.filter(|from| !mobile.may_leave(*from)) {
+                let why = ike::Unplaced::NotListed(from);
+                return Err(ike::CannotMove::Unplaced(why).into());
+            }
+            Ok(mobile.paths.choose(from, now)?)
+        });
+        chosen.ok_or(ike::CannotMove::NotAgreed)?
     }
 
-    /// Returns the path of a hand-over, and the paths of the clone that goes there.
+    /// Returns the path of a hand-over, and the paths of the clone that goes there. `None` if it is
+    /// no longer due.
     pub(crate) fn plan(
         &self,
         sa: IkeSaId,
-        from: Option<IpAddr>,
-    ) -> Result<(Path, Paths), CannotMove> {
+        goal: Goal,
+        now: Instant,
+    ) -> Result<Option<(Path, Paths)>, CannotMove> {
         let mobile = self.all.get(&sa);
-        let mut next = mobile.ok_or(ike::CannotMove::NotAgreed)?.paths.clone();
-        let path = next.choose(from)?;
-        // It is for the clone to go there.
-        next.poll_step();
-        Ok((path, next))
+        let paths = &mobile.ok_or(ike::CannotMove::NotAgreed)?.paths;
+        match goal {
+            Goal::Asked { from, .. } => {
+                let mut next = paths.clone();
+                let path = next.choose(from, now)?;
+                // It is for the clone to go there.
+                next.poll_step();
+                Ok(Some((path, next)))
+            }
+            Goal::Better(path) => Ok(paths.handed_over(path, now).map(|next| (path, next))),
+        }
     }
 
     /// Records a hand-over that was started, with the paths of the clone.
-    pub(crate) fn started(&mut self, sa: IkeSaId, next: Paths) {
+    pub(crate) fn started(&mut self, sa: IkeSaId, goal: Goal, next: Paths, now: Instant) {
         self.change(sa, |mobile| {
+            if let Goal::Asked { or_hard, .. } = goal {
+                mobile.paths.note_handing(next.current(), or_hard, now);
+            }
             (mobile.next, mobile.later) = (Some(next), None);
         });
     }
 
     /// Has a hand-over wait for the end of another one.
-    pub(crate) fn wait(&mut self, sa: IkeSaId, from: Option<IpAddr>) {
-        self.change(sa, |mobile| mobile.later = Some(from));
+    pub(crate) fn wait(&mut self, sa: IkeSaId, goal: Goal) {
+        self.change(sa, |mobile| mobile.later = Some(goal));
     }
 
     /// Gives up a hand-over that waits.
@@ -158,11 +216,34 @@ impl Moving {
         self.change(sa, |mobile| mobile.later = None);
     }
 
-    /// Returns the hand-overs that wait, with their local addresses if an operator chose them.
-    pub(crate) fn late(&self) -> Vec<(IkeSaId, Option<IpAddr>)> {
+    /// Returns the hand-overs that are to start.
+    pub(crate) fn late(&self) -> Vec<(IkeSaId, Goal)> {
         let late = self.late.iter();
         late.filter_map(|sa| Some((*sa, self.all.get(sa)?.later?)))
             .collect()
+    }
+
+    /// Handles the end of a hand-over that did not take place.
+    pub(crate) fn not_handed_over(&mut self, sa: IkeSaId, why: NotHandedOver, now: Instant) {
+        let why = match why {
+            NotHandedOver::Busy => Failure::Busy,
+            NotHandedOver::Refused => Failure::Refused,
+            NotHandedOver::Failed => Failure::Silent,
+        };
+        self.change(sa, |mobile| {
+            mobile.next = None;
+            mobile.paths.handle_not_handed_over(why, now);
+        });
+    }
+
+    /// Handles the fate of a request that measured a path.
+    pub(crate) fn measured(&mut self, sa: IkeSaId, path: Path, measured: Measured, now: Instant) {
+        let fate = match measured {
+            Measured::Answered(took) => Fate::Answered(took),
+            Measured::Lost => Fate::Lost,
+            Measured::Unknown => Fate::Unknown,
+        };
+        self.change(sa, |mobile| mobile.paths.handle_measured(path, fate, now));
     }
 
     /// An IKE SA can move; the peer's addresses are these.
@@ -181,6 +262,7 @@ impl Moving {
             let mobile = Mobile {
                 paths: Paths::new(path, self.carriages(sa, path, turn)),
                 remotes: Vec::new(),
+                outside: outside(sa, turn),
                 next: None,
                 later: None,
                 looked_up: None,
@@ -189,6 +271,13 @@ impl Moving {
             self.insert(sa, mobile);
         }
         let now = turn.now;
+        let peer = turn.peer(sa).and_then(|peer| turn.ike.peer(peer));
+        // Flows of a tunnel with several live paths go to the others without a hand-over.
+        let one_path = peer.filter(|peer| peer.features.paths == 1);
+        if let Some(peer) = one_path.filter(|_| turn.ike.can_hand_over(sa)) {
+            let every = peer.features.probes;
+            self.change(sa, |mobile| mobile.paths.allow_soft(every, now));
+        }
         self.change(sa, |mobile| {
             if mobile.remotes != remotes {
                 mobile.remotes = remotes;
@@ -245,13 +334,13 @@ impl Moving {
     }
 
     /// Handles an answer on a path.
-    pub(crate) fn path_answers(&mut self, sa: IkeSaId, path: Path) {
-        self.change(sa, |mobile| mobile.paths.handle_answer(path));
+    pub(crate) fn path_answers(&mut self, sa: IkeSaId, path: Path, now: Instant) {
+        self.change(sa, |mobile| mobile.paths.handle_answer(path, now));
     }
 
     /// Handles a move that the peer refused.
-    pub(crate) fn move_refused(&mut self, sa: IkeSaId) {
-        self.change(sa, |mobile| mobile.paths.handle_refusal());
+    pub(crate) fn move_refused(&mut self, sa: IkeSaId, now: Instant) {
+        self.change(sa, |mobile| mobile.paths.handle_refusal(now));
     }
 
     /// Does what was decided; whether anything was.
@@ -259,13 +348,21 @@ impl Moving {
         let mut any = false;
         for sa in std::mem::take(&mut self.changed) {
             let mobile = self.all.get_mut(&sa);
-            let command = match mobile.and_then(|mobile| mobile.paths.poll_step()) {
-                Some(Step::Take(path)) => IkeCommand::MoveTo(sa, path),
-                Some(Step::Try(path)) => IkeCommand::Probe(sa, path),
-                None => continue,
+            let Some(step) = mobile.and_then(|mobile| mobile.paths.poll_step()) else {
+                continue;
             };
             any = true;
-            turn.add(command);
+            match step {
+                Step::Take(path) => turn.add(IkeCommand::MoveTo(sa, path)),
+                Step::Try(path) => turn.add(IkeCommand::Probe(sa, path)),
+                Step::Measure(path) => turn.add(IkeCommand::Measure(sa, path)),
+                // What an operator has asked for comes first.
+                Step::HandOver(path) => {
+                    self.change(sa, |mobile| {
+                        mobile.later.get_or_insert(Goal::Better(path));
+                    });
+                }
+            }
         }
         any
     }
@@ -276,6 +373,7 @@ impl Moving {
             Some(Mobile {
                 paths: old.next.take()?,
                 remotes: old.remotes.clone(),
+                outside: old.outside.clone(),
                 next: None,
                 later: old.later.take(),
                 looked_up: old.looked_up,
@@ -364,11 +462,42 @@ impl Mobile {
         self.paths.poll_timeout().into_iter().chain(due).min()
     }
 
-    fn handle_ways(&mut self, ways: &Ways) {
-        let ours = self.remotes.iter().filter_map(|remote| ways.get(remote));
-        let ours: Vec<_> = ours.flatten().copied().collect();
-        self.paths.handle_ways(&ours);
+    /// Returns true if child SAs in transport mode may have this address of ours.
+    fn may_leave(&self, from: IpAddr) -> bool {
+        self.outside.iter().all(|ends| has(&ends.local, from))
     }
+
+    /// Returns true if child SAs in transport mode may have both addresses of a way.
+    fn may_take(&self, way: &Way) -> bool {
+        let mut outside = self.outside.iter();
+        self.may_leave(way.local) && outside.all(|ends| has(&ends.remote, way.remote))
+    }
+
+    fn handle_ways(&mut self, ways: &Ways, now: Instant) {
+        let ours = self.remotes.iter().filter_map(|remote| ways.get(remote));
+        let ours = ours.flatten().filter(|way| self.may_take(way));
+        let ours: Vec<_> = ours.copied().collect();
+        self.paths.handle_ways(&ours, now);
+        if let Some(next) = &mut self.next {
+            next.handle_ways(&ours, now);
+        }
+    }
+}
+
+/// Returns the addresses that the child SAs of an IKE SA in transport mode may have.
+fn outside(sa: IkeSaId, turn: &Turn<'_>) -> Vec<Protected> {
+    let peer = turn.peer(sa).and_then(|peer| turn.ike.peer(peer));
+    let outside = peer.into_iter().flat_map(ike::Peer::outside);
+    let outside = outside.map(|(local, remote)| Protected {
+        local: local.to_vec().into(),
+        remote: remote.to_vec().into(),
+    });
+    outside.collect()
+}
+
+fn has(selectors: &[TrafficSelector], address: IpAddr) -> bool {
+    let mut selectors = selectors.iter();
+    selectors.any(|selector| selector.has_address(address))
 }
 
 /// The ways to each remote address, the best first.
