@@ -30,8 +30,10 @@ pub(crate) const PLUGINS: &str = "random nonce aesni aes gcm sha1 sha2 hmac kdf 
 /// The plugin for ESP in user space.
 const LIBIPSEC: &str = "kernel-libipsec ";
 
-/// Shell script that starts the program in its `$0`, with an empty `/run`.
-const ON_EMPTY_RUN: &str = "mount -t tmpfs none /run && exec \"$0\"";
+/// Shell script that starts the program in its `$0`, with an empty `/run`. A file `hosts` in the
+/// host's folder is its `/etc/hosts`.
+const ON_EMPTY_RUN: &str = "mount -t tmpfs none /run && \
+                            { test ! -e hosts || mount --bind hosts /etc/hosts; } && exec \"$0\"";
 
 /// Shell script that starts the program in its `$0`, which reads `ipsec.conf`, with an empty
 /// `/run`.
@@ -319,6 +321,15 @@ impl Charon {
     /// There is no IKE SA.
     pub fn reauthenticate(&self) -> Result<()> {
         self.swanctl("--rekey --ike peer --reauth").map(drop)
+    }
+
+    /// Redirects the peer to another gateway: an address or a name (RFC 5685 section 5).
+    ///
+    /// # Errors
+    /// There is no IKE SA, or the peer does not support it.
+    pub fn redirect(&self, gateway: &str) -> Result<()> {
+        let redirected = self.swanctl(&format!("--redirect --ike peer --gateway {gateway}"));
+        redirected.map(drop)
     }
 
     /// Returns charon's SAs, in swanctl's raw format: `state=ESTABLISHED`, `bytes-in=1234`.

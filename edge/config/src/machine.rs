@@ -3,6 +3,7 @@
 //! `strata check` lists the settings, `strata doctor` compares all of this with the machine, and
 //! `stratad` waits for interfaces and addresses.
 
+use crate::link::{self, LinkedHost};
 use crate::mobility::MOBILE_DEVICE;
 use crate::{Action, Addressing, Config, MetricsAddress, Mobility, Peer};
 use model::{Mode, TrafficSelector};
@@ -131,6 +132,11 @@ impl Config {
         let named = divert.chain(mobility);
         // `stratad` creates this one.
         named.filter(|(_, name)| *name != MOBILE_DEVICE).collect()
+    }
+
+    /// Returns the hosts with a link-local address, whose interfaces must exist too.
+    pub fn linked_hosts(&self) -> impl Iterator<Item = LinkedHost<'_>> {
+        link::hosts(self)
     }
 
     /// Returns the addresses that an interface must have, each with its key. `stratad` waits for

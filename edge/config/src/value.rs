@@ -4,11 +4,13 @@ use crate::Prefix;
 use crate::keys::{size, time};
 use crate::reader::{Value, suggestion};
 use crate::set::SETS;
-use model::{Group, Identity, Kem, Suite, TrafficSelector, Wildcard};
+use crypto::UnixTime;
+use model::{EspSuite, Group, Identity, Kem, Suite, TrafficSelector, Wildcard};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
+use toml::value::Offset;
 
 /// The word for "no additional key exchange" in `kem`.
 pub const NO_KEM: &str = "none";
@@ -81,6 +83,18 @@ impl<'a> Value<'a> {
     pub fn identity(&self) -> Option<Identity> {
         self.accepts(|| "identity".to_owned());
         self.identity_with("write one name, mail address or IP address")
+    }
+
+    /// Reads the identity of a node, or a domain of nodes.
+    pub fn identity_or_domain(&self) -> Option<Identity> {
+        self.accepts(|| "identity, or domain: `\"*.DOMAIN\"`".to_owned());
+        let Ok(identity) = self.text()?.parse();
+        match Wildcard::read(&identity) {
+            Some(Wildcard::Below(_)) if !has_space(self.text()?) => Some(identity),
+            _ => self.identity_with(
+                "write one name, mail address or IP address, or a domain: \"*.sat.example.net\"",
+            ),
+        }
     }
 
     /// Reads an identity, or a pattern of many.
@@ -232,8 +246,7 @@ impl<'a> Value<'a> {
     pub fn interface(&self) -> Option<String> {
         self.accepts(|| "device name".to_owned());
         let text = self.text()?;
-        let good = |c: char| c.is_ascii_alphanumeric() || "._-@+".contains(c);
-        if text.len() > 15 || !text.chars().all(good) || text.starts_with('.') {
+        if !is_device(text) {
             return self.fault(
                 format!("`{}` cannot be a device's name", text.escape_debug()),
                 "use 1 to 15 letters and digits, as `ip link` shows them",
@@ -310,12 +323,47 @@ impl<'a> Value<'a> {
         Some(octets)
     }
 
+    /// Reads a point in time: `2026-12-24T18:00:00Z`, or the beginning of a day in UTC.
+    pub fn time(&self) -> Option<UnixTime> {
+        self.accepts(|| "date, or date and time with `Z` or an offset".to_owned());
+        let fix = "write it without quotes, like 2026-12-24T18:00:00Z";
+        let Some(written) = self.inner.as_datetime() else {
+            return self.wrong_type("a point in time", fix);
+        };
+        let Some(date) = written.date else {
+            return self.fault("this time has no date", fix);
+        };
+        let day = UnixTime::from_date(date.year, date.month, date.day).0;
+        let (time, offset) = match (written.time, written.offset) {
+            (None, _) => return Some(UnixTime(day)),
+            (Some(_), None) => return self.fault("this time has no zone", fix),
+            (Some(time), Some(Offset::Z)) => (time, 0),
+            (Some(time), Some(Offset::Custom { minutes })) => (time, i64::from(minutes) * 60),
+        };
+        let of_day = u64::from(time.hour) * 3600 + u64::from(time.minute) * 60;
+        let local = day + of_day + u64::from(time.second.unwrap_or(0));
+        Some(UnixTime(local.saturating_add_signed(-offset)))
+    }
+
+    /// Reads one suite without encryption or a list, best first.
+    pub fn unencrypted_suites(&self) -> Option<Vec<EspSuite>> {
+        self.choices(&EspSuite::UNENCRYPTED.map(|suite| (suite.name(), suite)))
+    }
+
     /// Reads one suite or a list, best first; or the name of a set, which also yields the set's
     /// groups.
     pub fn suites(&self) -> Option<(Vec<Suite>, Option<Vec<Group>>)> {
         let set = |name| SETS.iter().find(|(set, _)| Some(*set) == name);
         if let Some((_, set)) = set(self.inner.as_str()) {
             return Some((set.suites.to_vec(), Some(set.groups.to_vec())));
+        }
+        if let Some(suite) = self.names_unencrypted() {
+            return self.fault(
+                format!("`{suite}` does not encrypt"),
+                format!(
+                    "in [peer.NAME] write `unencrypted = {{ suite = \"{suite}\", until = 2026-12-24T18:00:00Z }}`, and here a suite that encrypts"
+                ),
+            );
         }
         let all = Suite::ALL.map(|suite| (suite.name(), Some(suite)));
         let all: Vec<_> = all
@@ -331,6 +379,15 @@ impl<'a> Value<'a> {
             )
         })?;
         Some((suites, None))
+    }
+
+    /// Returns a suite without encryption that the value names.
+    fn names_unencrypted(&self) -> Option<EspSuite> {
+        let named = |suite: &EspSuite| {
+            let is = |value: &Value<'_>| value.inner.as_str() == Some(suite.name());
+            is(self) || self.elements().any(|element| is(&element))
+        };
+        EspSuite::UNENCRYPTED.into_iter().find(named)
     }
 
     /// Reads one group or a list, best first.
@@ -361,6 +418,12 @@ impl<'a> Value<'a> {
         let problem = format!("is not between {least} and {most}");
         self.fault(problem, format!("choose a value from {least} to {most}"))
     }
+}
+
+/// Returns true if Linux gives a network device this name.
+pub(crate) fn is_device(text: &str) -> bool {
+    let good = |c: char| c.is_ascii_alphanumeric() || "._-@+".contains(c);
+    !text.is_empty() && text.len() <= 15 && text.chars().all(good) && !text.starts_with('.')
 }
 
 fn has_space(text: &str) -> bool {

@@ -38,6 +38,9 @@ pub struct Account {
     pub initiator: bool,
     /// Address and port of the remote end.
     pub remote: SocketAddr,
+    /// Interface that a link-local address belongs to; `None` for other addresses.
+    #[serde(default)]
+    pub interface: Option<String>,
     /// Number of times that the last request was sent.
     pub tries: u32,
     /// Proposals of both ends, compared item by item.

@@ -20,6 +20,7 @@ mod explain;
 mod flows;
 mod leases;
 mod line;
+mod link;
 mod lookup;
 mod mobile_ip;
 mod paths;
@@ -44,11 +45,12 @@ pub use explain::{Account, Explain, Fix, Outcome, RefusedGrant, Row, Verdict};
 pub use flows::{Flow, Flows, SnoopCounters};
 pub use leases::{Fill, Lease, Leases, Pool};
 pub use line::LONGEST_REQUEST;
+pub use link::{host_on, place_on};
 pub use lookup::Lookup;
 pub use mobile_ip::{
     MobileBinding, MobileHome, MobileIp, MobilePart, MobileRegistration, MobileVisitor,
 };
-pub use paths::{Candidate, Carrier, Moved, Paths, Standing, TunnelPaths, Who};
+pub use paths::{Candidate, Carrier, Chosen, LivePath, Moved, Paths, Standing, TunnelPaths, Who};
 pub use ping::{Loss, LossPlace, Ping, RoundTrip};
 pub use reload::{Change, ChangeKind, Effect, Fault, Reload};
 pub use request::Request;
@@ -60,6 +62,7 @@ pub use sessions::{Session, Sessions};
 pub use socket::{Access, CannotListen, Socket};
 pub use status::{
     Child, ChildKind, ChildMode, ClearClaim, Congestion, MtuOrigin, PathMtu, Peer, PeerKind,
-    PeerState, Refusal, Role, Routes, RoutesReason, Status, Traffic, Trouble, Users, Window,
+    PeerState, Refusal, Restart, Role, Routes, RoutesReason, Status, Traffic, Trouble, Users,
+    Window,
 };
 pub use zones::{Composite, GrantState, Held, Holder, LevelGrant, Link, Zone, Zones};

@@ -19,13 +19,26 @@ pub struct TunnelPaths {
     pub local: SocketAddr,
     /// Remote address and port.
     pub remote: SocketAddr,
+    /// Interface that link-local addresses of this path belong to; `None` if it has none.
+    #[serde(default)]
+    pub interface: Option<String>,
     /// Encapsulation on this path.
     #[serde(default)]
     pub carrier: Carrier,
     /// The end that can move the tunnel.
     pub moved_by: Who,
+    /// Reason for the path, if this host can move the tunnel.
+    #[serde(default)]
+    pub why: Option<Chosen>,
+    /// Loss on the path before, in per cent, if it was left because it faded.
+    #[serde(default)]
+    pub faded_percent: Option<u8>,
     /// Possible paths, best first; empty unless this host can move the tunnel.
     pub candidates: Vec<Candidate>,
+    /// Paths that carry packets at the same time, that of the IKE SA first; empty if `paths` allows
+    /// one only, or one end does not support more.
+    #[serde(default)]
+    pub live: Vec<LivePath>,
 }
 
 /// Encapsulation of packets.
@@ -55,6 +68,22 @@ pub enum Who {
     Neither,
 }
 
+/// The reason for the path of a tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Chosen {
+    /// The system's routes prefer it.
+    Route,
+    /// An operator or a connection manager asked for it.
+    Asked,
+    /// The path before lost packets.
+    Faded,
+    /// The path before did not answer.
+    Silent,
+    /// It is quicker than the path before, and the routes prefer neither.
+    Quicker,
+}
+
 /// A pair of addresses between which a tunnel can run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
@@ -62,11 +91,31 @@ pub struct Candidate {
     pub local: IpAddr,
     /// Remote address.
     pub remote: IpAddr,
+    /// Interface that link-local addresses of this path belong to; `None` if it has none.
+    #[serde(default)]
+    pub interface: Option<String>,
     /// Encapsulation that this path would use.
     #[serde(default)]
     pub carrier: Carrier,
     /// State of this path.
     pub standing: Standing,
+    /// Smoothed round trip, if the path is measured.
+    #[serde(default)]
+    pub round_trip_micros: Option<u64>,
+    /// Loss among the newest 20 requests, in per cent, if the path is measured.
+    #[serde(default)]
+    pub lost_percent: Option<u8>,
+}
+
+/// One of several paths that carry packets at the same time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LivePath {
+    /// Local address and port.
+    pub local: SocketAddr,
+    /// Remote address and port.
+    pub remote: SocketAddr,
+    /// True if the path is used; false if the peer does not answer there.
+    pub works: bool,
 }
 
 /// State of a path.
@@ -92,4 +141,10 @@ pub struct Moved {
     pub local: SocketAddr,
     /// New remote address and port.
     pub remote: SocketAddr,
+    /// Interface that link-local addresses of this path belong to; `None` if it has none.
+    #[serde(default)]
+    pub interface: Option<String>,
+    /// True if the tunnel moves without a pause.
+    #[serde(default)]
+    pub soft: bool,
 }

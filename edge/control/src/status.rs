@@ -15,6 +15,10 @@ pub struct Status {
     pub roles: Vec<Role>,
     /// Time since the daemon started, in seconds.
     pub uptime_seconds: u64,
+    /// The restart with which the daemon began, if a service manager kept the tunnel device; within
+    /// an hour of it.
+    #[serde(default)]
+    pub restart: Option<Restart>,
     /// Failures of the daemon and of its host that last.
     #[serde(default)]
     pub errors: Vec<Trouble>,
@@ -82,6 +86,15 @@ impl Status {
         self.warnings.extend(part.warnings);
         self.next = part.next;
     }
+}
+
+/// A restart of the daemon, over which packets waited in the kept tunnel device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restart {
+    /// Time since the start of this daemon, in seconds.
+    pub seconds_ago: u64,
+    /// Time from that start until the device was read, in microseconds.
+    pub waited_micros: u64,
 }
 
 /// A task of the daemon that fails and has not succeeded since.
@@ -216,6 +229,9 @@ pub struct Peer {
     pub state: PeerState,
     /// Address and port of the peer, if known.
     pub remote: Option<SocketAddr>,
+    /// Interface that a link-local address belongs to; `None` for other addresses.
+    #[serde(default)]
+    pub interface: Option<String>,
     /// The name of the peer and its last lookup; `None` unless `address` is a name.
     #[serde(default)]
     pub lookup: Option<Lookup>,
@@ -388,6 +404,12 @@ pub struct Child {
     pub spi_out: String,
     /// Plain or zoned ESP.
     pub kind: ChildKind,
+    /// Cipher suite of plain ESP; `null` for zoned ESP, whose zones have a suite each.
+    #[serde(default)]
+    pub suite: Option<String>,
+    /// True if its packets are authenticated and not encrypted (`unencrypted`).
+    #[serde(default)]
+    pub unencrypted: bool,
     /// True with 64-bit extended sequence numbers (`esn`).
     #[serde(default)]
     pub esn: bool,

@@ -111,6 +111,8 @@ impl Assembly {
         self.id.get_or_insert(ids.ours);
         let mut table = Table::new(format!("[peer.{name}]"), rows);
         table.notes = connection.notes;
+        // A link-local address is that of its peer's link, and no socket is bound to it.
+        connection.local.retain(|own| !is_bound(own));
         self.addresses.push(connection.local);
         self.peers.push(Peer {
             name,
@@ -214,7 +216,9 @@ impl Assembly {
     fn identities(&self, connection: &mut Connection) -> Option<Ids> {
         let fallback = connection.local.first().map(ToString::to_string);
         let ours = connection.ours.id.clone().or(fallback);
-        let remote = connection.remote.first().cloned();
+        // The interface of a link-local address is no part of the identity.
+        let remote = connection.remote.first();
+        let remote = remote.and_then(|remote| Some(remote.split('%').next()?.to_owned()));
         let theirs = connection.theirs.id.clone().or(remote);
         let mut read = |id: Option<String>, what: &str| {
             let read = match &id {
@@ -532,4 +536,9 @@ fn best<'a>(secrets: &'a [Shared], ids: &Ids) -> Option<&'a Shared> {
     // The first of those with the same score.
     let best = scored.rev().max_by_key(|(score, _)| *score);
     best.map(|(_, shared)| shared)
+}
+
+/// Returns true for an address that is unique on one link only.
+fn is_bound(address: &IpAddr) -> bool {
+    matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }

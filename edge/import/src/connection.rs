@@ -169,7 +169,8 @@ impl Connection {
 
     /// Adds addresses of this host. Others than IP addresses are left to the routes.
     pub(crate) fn add_local(&mut self, address: &str) -> Verdict {
-        if let Ok(address) = address.parse() {
+        let without_link = address.split('%').next().unwrap_or(address);
+        if let Ok(address) = without_link.parse() {
             self.local.push(address);
         }
         Ok(())

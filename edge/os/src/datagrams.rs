@@ -11,7 +11,7 @@
 //! where reports to the system do not count ([`Df::Whole`]). And small kernel buffers lose whole
 //! bursts while a worker is busy, so both are enlarged as far as permissions allow.
 
-use crate::{Error, Family, kept, option, owner::Owner};
+use crate::{Error, Family, Links, kept, option, owner::Owner};
 use model::{Df, Path};
 use nix::cmsg_space;
 use nix::errno::Errno;
@@ -68,6 +68,8 @@ pub struct Datagrams {
     cuttable: Cell<u32>,
     /// The treatment of fragmentation that the socket is set to.
     df: Cell<Df>,
+    /// The interfaces of hosts with link-local addresses.
+    links: Links,
     buffers: Vec<u8>,
 }
 
@@ -215,8 +217,18 @@ impl Datagrams {
             bare,
             cuttable: Cell::new(DEAF_AFTER),
             df: Cell::new(Df::Clear),
+            links: Links::default(),
             buffers,
         })
+    }
+
+    /// Sets the interfaces of hosts with link-local addresses.
+    #[must_use]
+    pub fn with_links(self, links: &Links) -> Self {
+        Self {
+            links: links.clone(),
+            ..self
+        }
     }
 
     /// Returns the bound address and port; the port of UDP is never 0.
@@ -237,6 +249,7 @@ impl Datagrams {
         let mut datagrams = 0;
         for (meta, run) in metas.iter().zip(&mut slices).take(filled) {
             let mut arrival = arrival(meta, self.local);
+            arrival.path = self.links.arriving(arrival.path);
             if self.bare {
                 arrival.path = arrival.path.without_udp();
                 let at = header_len(self.local, &run[..meta.len]);
@@ -337,6 +350,7 @@ impl Datagrams {
         length: u16,
         payload: &[u8],
     ) -> io::Result<usize> {
+        let path = self.links.leaving(path)?;
         let put = || match self.bare {
             true => self.put_each(path, class, length, payload),
             false => {
@@ -353,6 +367,7 @@ impl Datagrams {
         if path.remote.port() == 0 && !self.bare {
             return Err(Errno::EINVAL.into());
         }
+        let path = self.links.leaving(path)?;
         if class >> 2 != 0 {
             return self.put_run(path, class, None, payload);
         }

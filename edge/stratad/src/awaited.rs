@@ -7,7 +7,7 @@
 use config::{Address, Config, Start};
 use control::Trouble;
 use os::routes::MARK;
-use os::{Error, Netlink};
+use os::{Error, Links, Netlink};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -30,8 +30,8 @@ struct Missing {
 
 impl Awaited {
     /// Asks the kernel again, and logs the differences.
-    pub fn look(&mut self, config: &Config, netlink: &Netlink) {
-        let missing = match missing(config, netlink) {
+    pub fn look(&mut self, config: &Config, netlink: &Netlink, links: &Links) {
+        let missing = match missing(config, netlink, links) {
             Ok(missing) => missing,
             Err(error) => return tracing::warn!("cannot see what this host lacks: {error}"),
         };
@@ -57,7 +57,7 @@ impl Awaited {
     }
 }
 
-fn missing(config: &Config, netlink: &Netlink) -> Result<Vec<Missing>, Error> {
+fn missing(config: &Config, netlink: &Netlink, known: &Links) -> Result<Vec<Missing>, Error> {
     let mut missing = Vec::new();
     let links = netlink.links()?;
     for (key, name) in config.interfaces() {
@@ -65,6 +65,16 @@ fn missing(config: &Config, netlink: &Netlink) -> Result<Vec<Missing>, Error> {
             missing.push(Missing {
                 what: format!("the interface {name} (`{key}`)"),
                 remote: None,
+                look: "ip link".to_owned(),
+            });
+        }
+    }
+    for host in config.linked_hosts() {
+        let address = IpAddr::from(host.at.address);
+        if known.index(address).is_none() {
+            missing.push(Missing {
+                what: format!("the interface {} (`{}`)", host.at.interface, host.key()),
+                remote: Some(address),
                 look: "ip link".to_owned(),
             });
         }
@@ -80,11 +90,18 @@ fn missing(config: &Config, netlink: &Netlink) -> Result<Vec<Missing>, Error> {
         }
     }
     for (address, peer) in destinations(config).into_iter().take(MOST_ROUTES) {
-        if !netlink.reaches(address, MARK)? {
+        let link = known.index(address);
+        let is_told = missing
+            .iter()
+            .any(|missing| missing.remote == Some(address));
+        if !is_told && !netlink.reaches(address, link, MARK)? {
             missing.push(Missing {
                 what: format!("a route to {address} (`peer.{peer}`)"),
                 remote: Some(address),
-                look: format!("ip route get {address}"),
+                look: match link {
+                    Some(_) => "ip link".to_owned(),
+                    None => format!("ip route get {address}"),
+                },
             });
         }
     }

@@ -2,14 +2,17 @@
 
 use crate::assigned::AssignedAddresses;
 use crate::clear::{Claimants, Dropped};
+use crate::kept::Gap;
 use crate::view::texts;
 use crate::{plan, restorer, setup};
 use config::{Config, Mobility, Peer, Places, Routing};
-use control::{PeerKind, Role, Routes, RoutesReason, Trouble};
+use control::{PeerKind, Restart, Role, Routes, RoutesReason, Trouble};
 use crypto::{Certificate, RevocationList};
 use model::Instant;
+use os::Links;
 use resumption::Strategy;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Facts of the configuration that the node does not know.
@@ -37,6 +40,10 @@ pub struct ConfigView {
     pub pools: Vec<node::Pool>,
     /// Time of the start of the daemon.
     pub started: Instant,
+    /// The gap of the restart with which the daemon began.
+    pub gap: Option<Gap>,
+    /// The interfaces of hosts with link-local addresses.
+    pub links: Links,
     /// Routes into the tunnels of peers that announce their subnets.
     routes: BTreeMap<String, Routes>,
 }
@@ -84,6 +91,8 @@ impl ConfigView {
             certificates: config.certificates().cloned().collect(),
             pools: setup::pools(config),
             started: now,
+            gap: None,
+            links: Links::default(),
             routes: routes(config, &AssignedAddresses::default()),
         }
     }
@@ -120,7 +129,16 @@ impl ConfigView {
 
     /// Replaces the facts after a change of the configuration.
     pub fn reconfigure(&mut self, config: &Arc<Config>) {
-        *self = Self::new(config, self.started);
+        *self = Self {
+            gap: self.gap,
+            links: self.links.clone(),
+            ..Self::new(config, self.started)
+        };
+    }
+
+    /// Returns the restart with which the daemon began, while it is news.
+    pub fn restart(&self, now: Instant) -> Option<Restart> {
+        self.gap.and_then(|gap| gap.shown(now))
     }
 
     /// Updates the routes into the tunnels.
@@ -181,6 +199,11 @@ impl ConfigView {
     pub fn decodes_psk(&self, peer: &str) -> bool {
         let psk = self.tunnel(peer).and_then(|peer| peer.party.psk.as_ref());
         psk.is_some_and(config::Psk::is_decoded)
+    }
+
+    /// Returns the interface that an address belongs to, if it is link-local.
+    pub fn link(&self, place: SocketAddr) -> Option<String> {
+        self.links.name(place)
     }
 
     /// Returns the lines of the keys in the file.

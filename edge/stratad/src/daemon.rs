@@ -40,7 +40,7 @@ use model::{Instant, Lease};
 use node::{Node, Packet, Side};
 use os::poll::Interest;
 use os::signals::Signal;
-use os::{Claim, Poller, Signals, clock, crash, divert, entropy};
+use os::{Claim, Links, Poller, Signals, clock, crash, divert, entropy};
 use std::io;
 use std::num::NonZeroU8;
 use std::sync::Arc;
@@ -146,12 +146,15 @@ impl Daemon {
         let claim = host::claim(&config)?;
         kept.claim();
         let config = Arc::new(config);
-        let api = Api::open(&config, now)?;
+        let mut api = Api::open(&config, now)?;
         let scrapes = Scrapes::open(&config)?;
         let store = open_store(&config)?;
-        let streams = Streams::open(&config, token::STREAM, os::files::raise_limit())?;
+        let links = Links::default();
+        api.set_links(&links);
+        let files = os::files::raise_limit();
+        let streams = Streams::open(&config, &links, token::STREAM, files)?;
         let mut faults = faults.map(|spec| Faults::new(spec, config.listen.ike));
-        let host = Host::open(&config, &mut kept, &mut faults)?;
+        let host = Host::open(&config, &links, &mut kept, &mut faults)?;
         let hold = kept.store(&host).then(|| Hold::new(now));
         let mut node = Node::new(setup::node(&config), entropy::seed(), now);
         node.set_wall_clock(config::today());
@@ -169,7 +172,7 @@ impl Daemon {
             config,
             log,
             host,
-            workers: Workers::new()?,
+            workers: Workers::new(&links)?,
             streams,
             api,
             scrapes,
@@ -341,7 +344,7 @@ impl Daemon {
         let (node, config) = (&self.node, &self.config);
         let is_over = |hold: &mut Hold| hold.is_over(node, config, now);
         if let Some(hold) = self.hold.take_if(is_over) {
-            hold.tell(tunnels(config, node), now);
+            self.api.set_gap(hold.tell(tunnels(config, node), now));
             if let Err(error) = self.read_kept() {
                 self.broken = Some(error.context("reading the kept tunnel device"));
             }

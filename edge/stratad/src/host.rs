@@ -24,8 +24,8 @@ use node::Way;
 use os::resolver::ResolverManager;
 use os::routes::{MARK, RoutePlan};
 use os::{
-    Bulk, Changes, Claim, Divert, Error, Family, Lock, Netlink, Prefix, Reports, Resolver, Routes,
-    crash, lock,
+    Bulk, Changes, Claim, Divert, Error, Family, Links, Lock, Netlink, Prefix, Reports, Resolver,
+    Routes, crash, lock,
 };
 use std::net::IpAddr;
 use std::num::NonZeroU8;
@@ -53,6 +53,8 @@ pub struct Host {
     outer: Outer,
     /// Parts of the system that the configuration needs and that are not there yet.
     pub awaited: Awaited,
+    /// The interfaces of hosts with link-local addresses.
+    links: Links,
     netlink: Netlink,
 }
 
@@ -128,6 +130,12 @@ fn holder(task: &str) -> String {
     format!("stratad (process {}, {task})", process::id())
 }
 
+/// Sets the interfaces of the configuration's hosts with link-local addresses.
+fn name_links(links: &Links, config: &Config) {
+    let hosts = config.linked_hosts();
+    links.set(hosts.map(|host| (host.at.address, host.at.interface.clone())));
+}
+
 /// Opens the sockets for reports of routers. Without them probes find the MTU of a path.
 fn reports() -> Vec<Reports> {
     let families = [Family::V4, Family::V6];
@@ -144,9 +152,11 @@ impl Host {
     /// obstacle and its remedy.
     pub fn open(
         config: &Config,
+        links: &Links,
         kept: &mut Kept,
         faults: &mut Option<Faults>,
     ) -> Result<Self, Error> {
+        name_links(links, config);
         let outer = Outer::default();
         let lock = plan::lock(config, &AssignedAddresses::default(), &outer);
         let locked = set(lock.as_ref())?;
@@ -156,7 +166,7 @@ impl Host {
         // Mobile IP is set up before the sockets, which may be bound to its home address, and
         // before the diversion of packets that it forwards.
         let mobile = Mobile::open(config)?;
-        let sockets = match Sockets::open(config, kept) {
+        let sockets = match Sockets::open(config, links, kept) {
             Ok(sockets) => sockets,
             Err(error) => {
                 mobile.map_or(Ok(()), Mobile::close)?;
@@ -175,6 +185,7 @@ impl Host {
             clear: Clear::default(),
             outer,
             awaited: Awaited::default(),
+            links: links.clone(),
             netlink: Netlink::open()?,
         };
         match host.open_devices(config, kept, faults) {
@@ -229,6 +240,7 @@ impl Host {
         config: &Config,
         faults: &mut Option<Faults>,
     ) -> Result<(), Error> {
+        name_links(&self.links, config);
         let lock = plan::lock(
             config,
             self.inside().unwrap_or(&AssignedAddresses::default()),
@@ -314,7 +326,8 @@ impl Host {
 
     /// Handles a change of interfaces, addresses or routes.
     pub fn look(&mut self, config: &Config) -> Result<(), Error> {
-        self.awaited.look(config, &self.netlink);
+        self.links.look();
+        self.awaited.look(config, &self.netlink, &self.links);
         let tunnel = self.tunnel.as_mut();
         tunnel.map_or(Ok(()), |tunnel| tunnel.follow_addresses(config))
     }
@@ -367,7 +380,8 @@ impl Host {
     /// Returns the MTU of the interface by which a path leaves, if it has a route.
     pub fn interface_mtu(&self, path: Path) -> Option<u16> {
         let (local, remote) = (path.local.ip(), path.remote.ip());
-        let mtu = self.netlink.egress_mtu(local, remote, MARK).ok()??;
+        let link = self.links.scope(path.remote);
+        let mtu = self.netlink.egress_mtu(local, remote, link, MARK).ok()??;
         // The MTU of loopback exceeds the longest datagram.
         Some(u16::try_from(mtu).unwrap_or(u16::MAX))
     }
@@ -383,7 +397,8 @@ impl Host {
         let ours = |local: &IpAddr| (bound.is_empty() || bound.contains(local)) && !inside(local);
         let mut ways = Vec::new();
         for &remote in remotes {
-            let sources = self.netlink.sources(remote, MARK)?;
+            let link = self.links.index(remote);
+            let sources = self.netlink.sources(remote, link, MARK)?;
             let ours = sources.into_iter().filter(ours);
             ways.extend(ours.map(|local| Way { local, remote }));
         }

@@ -12,6 +12,7 @@
 use crate::host::Host;
 use crate::service_manager::Tunnels;
 use config::{Config, Offload, Start};
+use control::Restart;
 use model::{Deadline, Instant};
 use node::Node;
 use os::routes::MARK;
@@ -31,6 +32,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Wait of packets for tunnels that peers begin. Which of them will do so is not known.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// Time after a start in which `strata status` and the metrics have its gap.
+const SHOWN: Duration = Duration::from_secs(3600);
 
 /// The descriptors that the service manager kept since the last start, and its store.
 #[derive(Debug, Default)]
@@ -210,11 +214,52 @@ impl Hold {
         config.peers.iter().all(is_up) || self.poll_timeout(node, config).at <= now
     }
 
-    /// Logs the end.
-    pub fn tell(&self, tunnels: Tunnels, now: Instant) {
-        let seconds = (now - self.since).as_secs_f64();
+    /// Logs the end. Returns the gap.
+    pub fn tell(&self, tunnels: Tunnels, now: Instant) -> Gap {
+        let gap = Gap {
+            since: self.since,
+            waited: now - self.since,
+        };
+        let seconds = gap.waited.as_secs_f64();
         tracing::info!(
             "reading the tunnel device again {seconds:.2} s after this start: {tunnels}"
         );
+        gap
+    }
+}
+
+/// The gap of a restart: the time that packets waited in the queue of the kept device.
+#[derive(Clone, Copy, Debug)]
+pub struct Gap {
+    since: Instant,
+    waited: Duration,
+}
+
+impl Gap {
+    /// Returns the gap in the form of the API, for as long as it is news.
+    pub fn shown(&self, now: Instant) -> Option<Restart> {
+        let ago = now.since(self.since);
+        (ago < SHOWN).then(|| Restart {
+            seconds_ago: ago.as_secs(),
+            waited_micros: u64::try_from(self.waited.as_micros()).unwrap_or(u64::MAX),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Works: service
+    #[test]
+    fn the_gap_of_a_restart_is_told_for_an_hour() {
+        let second = Duration::from_secs(1);
+        let begun = Instant::ZERO + second * 5;
+        let tunnels = Tunnels { up: 1, all: 1 };
+        let gap = Hold::new(begun).tell(tunnels, begun + second / 8);
+        let told = gap.shown(begun + second * 60).unwrap();
+        assert_eq!((told.seconds_ago, told.waited_micros), (60, 125_000));
+        assert!(gap.shown(begun + second * 3599).is_some());
+        assert!(gap.shown(begun + SHOWN).is_none());
     }
 }

@@ -20,12 +20,13 @@ mod tests;
 pub use scrapes::Scrapes;
 
 use crate::sink::IoCounters;
-use control::Trouble;
+use control::{Restart, Trouble};
 use crypto::{Certificate, RevocationList, UnixTime};
 use exposition::{Exposition, Kind};
 use model::Instant;
 use node::Node;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// The parts of the daemon that metrics are about.
 pub struct Sources<'a> {
@@ -38,6 +39,8 @@ pub struct Sources<'a> {
     pub failures: &'a [Trouble],
     /// Time of the start of the daemon.
     pub began: UnixTime,
+    /// The restart with which the daemon began, while it is news.
+    pub restart: Option<Restart>,
 }
 
 /// Returns all metrics.
@@ -64,6 +67,11 @@ fn daemon(text: &mut Exposition, sources: &Sources<'_>) {
     let help = "Time of the start of stratad";
     let began = sources.began.0;
     text.single(Kind::Gauge, "start_timestamp_seconds", help, began);
+    if let Some(restart) = &sources.restart {
+        let help = "Time that packets waited after a restart of stratad; absent an hour later";
+        let waited = Duration::from_micros(restart.waited_micros).as_secs_f64();
+        text.single(Kind::Gauge, "restart_wait_seconds", help, waited);
+    }
     let mut failures = BTreeMap::new();
     for failure in sources.failures {
         *failures.entry(failure.task.as_str()).or_insert(0) += 1;

@@ -28,8 +28,7 @@ pub fn node(config: &Config) -> node::Config {
         peer(&licensed.party, address, node::Role::Licensed)
     });
     let gateways = config.gateways.iter().map(|gateway| {
-        let address = gateway.address.map(Address::from);
-        peer(&gateway.party, address.as_ref(), node::Role::Gateway)
+        peer(&gateway.party, gateway.address.as_ref(), node::Role::Gateway)
     });
     let adjacent = config.adjacent.iter().map(|neighbour| {
         let address = neighbour.address.as_ref();
@@ -114,8 +113,12 @@ impl Common {
 }
 
 /// Returns the places of nodes whose licences apply nowhere else.
-fn places(peer: &Peer) -> node::Places {
+fn places(peer: &Peer, config: &Config) -> node::Places {
     let slots = peer.zones.slots.iter();
+    let named = slots.map(|slot| (slot.node.clone(), slot.at.clone()));
+    let domains = peer.zones.domains.iter();
+    let members = domains.flat_map(|domain| domain.members(config, peer));
+    let members = members.map(|node| (node.party.identity.clone(), node.place()));
     node::Places {
         handover: match peer.zones.handover {
             Handover::Push => node::Handover::Push,
@@ -123,10 +126,48 @@ fn places(peer: &Peer) -> node::Places {
             Handover::Dkm => node::Handover::Dkm,
         },
         holders: peer.zones.holders,
-        nodes: slots
-            .map(|slot| (slot.node.clone(), slot.at.clone()))
-            .collect(),
+        nodes: named.chain(members).collect(),
     }
+}
+
+/// Returns the slots of a peer.
+fn slots(peer: &Peer, config: &Config, zones: &node::ZonePolicy) -> Vec<node::Slot> {
+    let named = peer.zones.groups().into_iter().map(|group| {
+        let nodes = group.iter().map(|slot| slot.node.clone()).collect();
+        let licences = group.iter().flat_map(|slot| slot.licences.iter().cloned());
+        node::Slot::shared(nodes, licences, zones)
+    });
+    let domains = peer.zones.domains.iter();
+    let domains = domains.flat_map(|domain| slots_of_domain(domain, peer, config, zones));
+    named.chain(domains).collect()
+}
+
+/// Returns the slots of a domain: one for each of its nodes if we distribute their keys, otherwise
+/// as many as nodes may have keys at once.
+fn slots_of_domain(
+    from: &config::Domain,
+    peer: &Peer,
+    config: &Config,
+    zones: &node::ZonePolicy,
+) -> Vec<node::Slot> {
+    let domain = node::Domain {
+        names: from.names(),
+        rights: from.rights(),
+    };
+    let of_node = |node: &config::Licensed| {
+        let identity = &node.party.identity;
+        let licences = domain.licences(identity);
+        node::Slot {
+            place: node.place(),
+            ..node::Slot::new(identity.clone(), licences, zones)
+        }
+    };
+    let own: Vec<_> = from.members(config, peer).map(of_node).collect();
+    if !own.is_empty() {
+        return own;
+    }
+    let any = |number| node::Slot::of_domain(&from.node, number, domain.clone(), zones);
+    (1..=from.most).map(any).collect()
 }
 
 fn level_choice(peer: &Peer) -> LevelChoice {
@@ -165,12 +206,7 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
         licences: from.zones.licences.clone(),
         level: from.levels.integrity,
     };
-    let slots = from.zones.groups().into_iter().map(|group| {
-        let nodes = group.iter().map(|slot| slot.node.clone()).collect();
-        let licences = group.iter().flat_map(|slot| slot.licences.iter().cloned());
-        node::Slot::shared(nodes, licences, &zones)
-    });
-    let slots = slots.collect();
+    let slots = slots(from, config, &zones);
     let role = node::Role::Vpn {
         local: from.local.clone(),
         remote: from.remote.clone(),
@@ -187,7 +223,8 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
     peer.sizes = from.tfc.sizes(config.tunnel.mtu);
     peer.cover = from.cover.map(interval);
     peer.level = level_choice(from);
-    peer.places = (!from.zones.slots.is_empty()).then(|| places(from));
+    let has_places = !from.zones.slots.is_empty() || !from.zones.domains.is_empty();
+    peer.places = has_places.then(|| places(from, config));
     peer.ike.ppk = from.ppk.as_deref().map(ppk).map(Box::new);
     let users = from.user_identities();
     peer.ike.users = users.map(|identities| {
@@ -198,10 +235,19 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
     });
     let terms = &mut peer.ike.terms;
     terms.unique = from.unique;
+    terms.unencrypted = from.unencrypted.as_ref().map(|from| node::Unencrypted {
+        suites: from.suites.clone(),
+        until: from.until,
+    });
     terms.lifetimes.child = from.rekey;
     terms.lifetimes.pfs = from.pfs;
+    // Each of several paths has one tunnel.
+    let resources = match from.features.paths {
+        1 => config.tunnel.workers.get(),
+        _ => 1,
+    };
     terms.features = Features {
-        resources: from.resources.unwrap_or(config.tunnel.workers.get()),
+        resources: from.resources.unwrap_or(resources),
         ..from.features
     };
     terms.redirects.clone_from(&from.redirects);
@@ -305,6 +351,7 @@ fn peer(party: &Party, address: Option<&Address>, role: node::Role) -> node::Pee
 fn destination(host: &config::Host) -> node::Destination {
     match host {
         config::Host::Ip(address) => node::Destination::Address(*address),
+        config::Host::Link(on) => node::Destination::Address(on.address.into()),
         config::Host::Name(name) => node::Destination::Name(name.clone()),
     }
 }

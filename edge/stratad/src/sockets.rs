@@ -4,7 +4,7 @@ use crate::kept::Kept;
 use config::{Config, Mobility, Offload};
 use model::{Df, Encapsulation, Path};
 use os::routes::MARK;
-use os::{Datagrams, Error, Run};
+use os::{Datagrams, Error, Links, Run};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU8;
@@ -26,7 +26,7 @@ impl Sockets {
     /// Opens the sockets of the main thread, or takes over kept ones. With several threads, the
     /// kernel distributes ESP by SPI; IKE, which has zeros at that position, goes to the main
     /// thread.
-    pub fn open(config: &Config, kept: &mut Kept) -> Result<Self, Error> {
+    pub fn open(config: &Config, links: &Links, kept: &mut Kept) -> Result<Self, Error> {
         let workers = config.tunnel.workers;
         let alone = workers == NonZeroU8::MIN;
         let ike = |address| SocketAddr::new(address, config.listen.ike);
@@ -37,7 +37,8 @@ impl Sockets {
             esp: bare(config, |address| Datagrams::esp(address, Some(MARK)))?,
             run: Run::default(),
             offload: config.tunnel.offload,
-        };
+        }
+        .with_links(links);
         for socket in sockets.natt.iter().filter(|_| !alone) {
             socket.share_out(workers.get())?;
         }
@@ -46,9 +47,9 @@ impl Sockets {
 
     /// Opens the sockets of another thread; call it in the order of thread numbers. ESP without UDP
     /// cannot be distributed, so the main thread receives it.
-    pub fn beside(config: &Config) -> Result<Self, Error> {
+    pub fn beside(config: &Config, links: &Links) -> Result<Self, Error> {
         let natt = |address| SocketAddr::new(address, config.listen.nat);
-        Ok(Self {
+        let sockets = Self {
             ike: Vec::new(),
             natt: listen(config, |address| {
                 Datagrams::udp_beside(natt(address), Some(MARK))
@@ -56,7 +57,22 @@ impl Sockets {
             esp: bare(config, |address| Datagrams::esp_sender(address, Some(MARK)))?,
             run: Run::default(),
             offload: config.tunnel.offload,
-        })
+        };
+        Ok(sockets.with_links(links))
+    }
+
+    /// Sets the interfaces of hosts with link-local addresses.
+    fn with_links(self, links: &Links) -> Self {
+        let with = |sockets: Vec<Datagrams>| -> Vec<_> {
+            let sockets = sockets.into_iter();
+            sockets.map(|socket| socket.with_links(links)).collect()
+        };
+        Self {
+            ike: with(self.ike),
+            natt: with(self.natt),
+            esp: with(self.esp),
+            ..self
+        }
     }
 
     /// Returns no sockets, for tests.

@@ -18,7 +18,7 @@ use config::Config;
 use model::{Bucket, Deadline, Entry, Instant, Origin, Path, Room, UnknownPeers};
 use os::poll::{Interest, Ready};
 use os::routes::MARK;
-use os::{Error, Listener, Poller, Stream};
+use os::{Error, Links, Listener, Poller, Stream};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -107,6 +107,8 @@ pub struct Streams {
     /// Most incoming connections.
     most: usize,
     buffer: Vec<u8>,
+    /// The interfaces of hosts with link-local addresses.
+    links: Links,
     /// Counters of failures.
     pub counts: Counts,
 }
@@ -129,10 +131,11 @@ struct Held {
 impl Streams {
     /// Opens listeners if the configuration asks for them. Connections get tokens from `first` on;
     /// `files` is the process's limit on descriptors.
-    pub fn open(config: &Config, first: u64, files: u64) -> Result<Self, Error> {
+    pub fn open(config: &Config, links: &Links, first: u64, files: u64) -> Result<Self, Error> {
         let port = config.listen.tcp;
         let listeners = port.map_or_else(|| Ok(Vec::new()), |port| listen(config, port));
         let mut streams = Self::new(listeners?, first, files);
+        streams.links = links.clone();
         streams.reconfigure(config);
         Ok(streams)
     }
@@ -154,6 +157,7 @@ impl Streams {
             files,
             most: MOST,
             buffer: vec![0; 64 << 10],
+            links: Links::default(),
             counts: Counts::default(),
         }
     }
@@ -185,6 +189,7 @@ impl Streams {
             let Ok(path) = stream.path() else {
                 continue;
             };
+            let path = self.links.arriving(path);
             let from = Origin::new(path.remote.ip(), &self.peers);
             if !self.make_room(from, now) {
                 self.counts.refused += 1;
@@ -394,7 +399,8 @@ impl Streams {
         if !ours {
             return;
         }
-        let Ok(stream) = Stream::connect(path.local, path.remote, Some(MARK)) else {
+        let connect = |way: Path| Stream::connect(way.local, way.remote, Some(MARK));
+        let Ok(stream) = self.links.leaving(path).and_then(connect) else {
             return self.lost.push_back(path);
         };
         let held = Held {
@@ -434,6 +440,7 @@ impl Streams {
         }
         match held.stream.outcome().and_then(|()| held.stream.path()) {
             Ok(path) => {
+                let path = self.links.arriving(path);
                 (held.path, held.connected) = (path, true);
                 self.named.insert(path, token);
                 true

@@ -97,6 +97,7 @@ fn reason(error: &io::Error) -> String {
             format!("this host has no route ({error})")
         }
         ErrorKind::PermissionDenied => format!("a firewall of this host forbids it ({error})"),
+        _ if os::is_gone(error) => format!("its interface does not exist ({error})"),
         _ => error.to_string(),
     }
 }

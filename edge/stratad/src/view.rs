@@ -13,8 +13,8 @@ use crate::explain::{told, told_not_found};
 use crate::journal;
 use crate::sink::IoCounters;
 use control::{
-    Candidate, Carrier, Child, ChildKind, ChildMode, Congestion, Fill, Lease, Leases, Lookup,
-    MtuOrigin, Paths, Peer, PeerState, Refusal, Selection, Standing, Status, Traffic, TunnelPaths,
+    Candidate, Carrier, Child, Chosen, ChildKind, ChildMode, Congestion, Fill, Lease, Leases, Lookup,
+    LivePath, MtuOrigin, Paths, Peer, PeerState, Refusal, Selection, Standing, Status, Traffic, TunnelPaths,
     Users, Who, Window,
 };
 use mobile_ip::mobile_ip;
@@ -51,6 +51,7 @@ pub fn status(
         identity: view.identity.clone(),
         roles: view.roles.clone(),
         uptime_seconds: now.since(view.started).as_secs(),
+        restart: view.restart(now),
         errors: no_agent(view, node)
             .into_iter()
             .chain(view.failures(dropped))
@@ -153,7 +154,8 @@ fn peer(view: &ConfigView, status: &PeerStatus, now: Instant) -> Peer {
         }),
         identity: status.identity.to_string(),
         state: state(status),
-        remote: status.remote,
+        remote: status.remote.map(without_scope),
+        interface: status.remote.and_then(|remote| view.link(remote)),
         lookup: lookup(status, now),
         carrier: carrier(status.carrier),
         since_seconds: status.since.map(|since| now.since(since).as_secs()),
@@ -224,6 +226,8 @@ fn child(status: &ChildStatus, now: Instant) -> Child {
         } else {
             ChildKind::Plain
         },
+        suite: status.suite.map(|suite| suite.to_string()),
+        unencrypted: status.suite.is_some_and(|suite| !suite.encrypts()),
         esn: status.esn,
         key_exchanges: exchanges(&status.exchanges),
         mode: match status.mode {
@@ -297,17 +301,17 @@ fn drops(node: &Node, counters: &IoCounters) -> BTreeMap<String, u64> {
 }
 
 /// Returns the answer to `strata paths`.
-pub fn paths(node: &Node) -> Paths {
+pub fn paths(view: &ConfigView, node: &Node) -> Paths {
     let tunnels = node.paths();
     let mut tunnels: Vec<_> = tunnels
         .iter()
-        .map(|status| tunnel_paths(status, node.name(status.peer)))
+        .map(|status| tunnel_paths(view, status, node.name(status.peer)))
         .collect();
     tunnels.sort_by(|a, b| a.name.cmp(&b.name));
     Paths { tunnels }
 }
 
-fn tunnel_paths(status: &PathsStatus, name: &str) -> TunnelPaths {
+fn tunnel_paths(view: &ConfigView, status: &PathsStatus, name: &str) -> TunnelPaths {
     let (local, remote) = (status.path.local, status.path.remote);
     let candidate = |candidate: &node::Candidate| {
         let node::Way {
@@ -318,6 +322,7 @@ fn tunnel_paths(status: &PathsStatus, name: &str) -> TunnelPaths {
         Candidate {
             local: from,
             remote: to,
+            interface: view.link(SocketAddr::new(to, 0)),
             carrier: carrier(candidate.carrier),
             standing: match candidate.standing {
                 node::Standing::Silent => Standing::Silent,
@@ -325,19 +330,54 @@ fn tunnel_paths(status: &PathsStatus, name: &str) -> TunnelPaths {
                 node::Standing::Fresh if used => Standing::Used,
                 node::Standing::Fresh => Standing::Fresh,
             },
+            round_trip_micros: candidate
+                .quality
+                .round_trip()
+                .map(|took| took.as_micros() as u64),
+            lost_percent: candidate.quality.lost(),
         }
     };
     TunnelPaths {
         name: name.to_owned(),
-        local,
-        remote,
+        local: without_scope(local),
+        remote: without_scope(remote),
+        interface: view.link(remote),
         carrier: carrier(status.path.carrier),
         moved_by: match status.moves {
             Some(true) => Who::Us,
             Some(false) => Who::Peer,
             None => Who::Neither,
         },
+        why: status.why.map(why),
+        faded_percent: match status.why {
+            Some(node::Why::Faded(lost)) => Some(lost),
+            _ => None,
+        },
         candidates: status.candidates.iter().map(candidate).collect(),
+        live: status.live.iter().map(live_path).collect(),
+    }
+}
+
+const fn why(why: node::Why) -> Chosen {
+    match why {
+        node::Why::Route => Chosen::Route,
+        node::Why::Asked => Chosen::Asked,
+        node::Why::Faded(_) => Chosen::Faded,
+        node::Why::Silent => Chosen::Silent,
+        node::Why::Quicker => Chosen::Quicker,
+    }
+}
+
+/// Returns a place without its scope, which has a name of its own ([`ConfigView::link`]).
+pub fn without_scope(place: SocketAddr) -> SocketAddr {
+    SocketAddr::new(place.ip(), place.port())
+}
+
+const fn live_path(status: &node::LivePathStatus) -> LivePath {
+    LivePath {
+        local: status.path.local,
+        remote: status.path.remote,
+        works: status.works,
     }
 }
 

@@ -14,7 +14,7 @@ use config::Config;
 use model::{Instant, Path};
 use node::{Node, Packet, WorkerHandle};
 use os::poll::{Interest, Ready};
-use os::{Bulk, Error, Poller, Waker, clock};
+use os::{Bulk, Error, Links, Poller, Waker, clock};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -51,6 +51,8 @@ pub struct Workers {
     messages: Receiver<Message>,
     /// Readable if there are messages, or the node has reports.
     waker: Arc<Waker>,
+    /// The interfaces of hosts with link-local addresses.
+    links: Links,
 }
 
 struct Thread {
@@ -84,13 +86,14 @@ struct Main {
 
 impl Workers {
     /// Creates the channel, without threads.
-    pub fn new() -> Result<Self, Error> {
+    pub fn new(links: &Links) -> Result<Self, Error> {
         let (sender, messages) = sync_channel(MESSAGES);
         Ok(Self {
             threads: Vec::new(),
             sender,
             messages,
             waker: Arc::new(Waker::new()?),
+            links: links.clone(),
         })
     }
 
@@ -107,7 +110,7 @@ impl Workers {
         }
         for number in 1..usize::from(config.tunnel.workers.get()) {
             let worker = Worker::new(
-                config,
+                Sockets::beside(config, &self.links)?,
                 node.worker(number),
                 tunnel.tun.queue()?,
                 self.main(),
@@ -180,13 +183,12 @@ impl AsFd for Workers {
 
 impl Worker {
     fn new(
-        config: &Config,
+        sockets: Sockets,
         handle: WorkerHandle,
         tun: Bulk,
         main: Main,
         lines: Drops,
     ) -> Result<Self> {
-        let sockets = Sockets::beside(config)?;
         let poller = Poller::new()?;
         let read = Interest::Read;
         poller.add(&tun, token::TUNNEL, read)?;
@@ -341,7 +343,7 @@ mod tests {
     #[test]
     fn a_thread_that_breaks_off_says_so_and_one_that_ends_does_not() {
         for breaks in [true, false] {
-            let workers = Workers::new().unwrap();
+            let workers = Workers::new(&Links::default()).unwrap();
             let main = workers.main();
             let thread = thread::spawn(move || {
                 let _main = main;
@@ -357,7 +359,7 @@ mod tests {
 
     #[test]
     fn messages_beyond_the_queue_are_counted() {
-        let workers = Workers::new().unwrap();
+        let workers = Workers::new(&Links::default()).unwrap();
         let mut main = workers.main();
         let path = Path::udp(([192, 0, 2, 1], 1).into(), ([192, 0, 2, 2], 2).into());
         for _ in 0..MESSAGES + 3 {

@@ -1,11 +1,11 @@
 //! The keys of `[peer.NAME]`, `[licensed.NAME]`, `[gateway.NAME]` and `[neighbour.NAME]` that a
 //! party has whatever its kind, and those of the kinds without a tunnel.
 
-use super::show::{any, certificates, list, or, secret, text};
+use super::show::{certificates, list, or, secret, text};
 use super::{DAY, Effect, HOUR, Key, Read, SECOND, put, small, time};
 use crate::psk::psk;
 use crate::value::NO_KEM;
-use crate::{Address, Gateway, Licensed, Neighbour, Party, party};
+use crate::{Address, Gateway, Licensed, Neighbour, Party, domain, party};
 use model::Kem;
 
 /// The keys that all parties have.
@@ -136,14 +136,26 @@ pub(crate) const PARTY: &[Key<Party>] = &[
 ];
 
 /// The other keys of `[licensed.NAME]`.
-pub(crate) const LICENSED: &[Key<Licensed>] = &[Key {
-    name: "address",
-    about: "address or name of the node, with its port if that is not the usual one; we initiate",
-    example: r#""node.example.net""#,
-    effect: Effect::Anew,
-    read: Read::Required(|value, node| put(&mut node.address, Address::read(value))),
-    show: |node| text(&node.address),
-}];
+pub(crate) const LICENSED: &[Key<Licensed>] = &[
+    Key {
+        name: "address",
+        about: "address or name of the node, with its port if that is not the usual one; we \
+            initiate",
+        example: r#""node.example.net""#,
+        effect: Effect::Anew,
+        read: Read::Required(|value, node| put(&mut node.address, Address::read(value))),
+        show: |node| text(&node.address),
+    },
+    Key {
+        name: "at",
+        about: "if the node's domain is licensed: the node reads while a care-of address or an \
+            outer address of the mobile node is in the list. Default: `address`",
+        example: r#"["198.51.100.0/24"]"#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, node| put(&mut node.at, domain::place(value))),
+        show: |node| list(&node.at),
+    },
+];
 
 /// The other keys of `[gateway.NAME]`.
 pub(crate) const GATEWAY: &[Key<Gateway>] = &[Key {
@@ -151,8 +163,10 @@ pub(crate) const GATEWAY: &[Key<Gateway>] = &[Key {
     about: "accept connections from this address only",
     example: r#""192.0.2.1""#,
     effect: Effect::Anew,
-    read: Read::Optional(|value, gateway| put(&mut gateway.address, value.address().map(Some))),
-    show: |gateway| any(gateway.address),
+    read: Read::Optional(|value, gateway| {
+        put(&mut gateway.address, Address::read_source(value).map(Some))
+    }),
+    show: |gateway| or("any", gateway.address.as_ref()),
 }];
 
 /// The other keys of `[neighbour.NAME]`.

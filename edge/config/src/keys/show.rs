@@ -5,7 +5,6 @@ use crate::Psk;
 use crypto::{Certificate, RevocationList, sha256};
 use model::TrafficSelector;
 use std::fmt::Display;
-use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -51,10 +50,6 @@ pub(super) fn selectors(selectors: &[TrafficSelector], is_dynamic: bool) -> Show
 
 pub(super) fn file(path: Option<&Path>) -> Shown {
     or("none", path.map(Path::display))
-}
-
-pub(super) fn any(address: Option<IpAddr>) -> Shown {
-    or("any", address)
 }
 
 pub(super) fn certificates(certificates: &[Certificate]) -> Shown {

@@ -92,10 +92,102 @@ fn what_is_no_address_is_told_with_the_forms_there_are() {
         let told = fault(&with(address));
         assert!(told.contains("has no valid port"), "{told}");
     }
-    for address in ["fe80::1%eth0", "fe80::1", "[fe80::1%eth0]:4501"] {
-        let told = fault(&with(address));
-        assert!(told.contains("belongs to one link only"), "{told}");
+}
+
+// Works: link-local
+#[test]
+fn a_link_local_address_has_the_interface_of_its_link() {
+    for (written, port) in [("fe80::1%eth0", None), ("[fe80::1%eth0]:4501", Some(4501))] {
+        let address = peer(written).address.unwrap();
+        let on = address.link().unwrap();
+        assert_eq!(
+            (on.address, on.interface.as_str()),
+            ("fe80::1".parse().unwrap(), "eth0")
+        );
+        assert_eq!(address.ip(), Some("fe80::1".parse().unwrap()));
+        assert_eq!((address.name(), address.port), (None, port));
+        assert_eq!(address.to_string(), written, "it is shown as it is written");
     }
+    let brackets = peer("[fe80::1%wg-0.7]").address.unwrap();
+    assert_eq!(brackets.to_string(), "fe80::1%wg-0.7");
+    let others = "[licensed.fa]\nid = \"fa\"\npsk = \"office.psk\"\naddress = \"fe80::2%eth1\"\n\
+                  [gateway.gw]\nid = \"gw\"\npsk = \"office.psk\"\naddress = \"fe80::3%eth2\"\n";
+    let config = Folder::new().load(&format!("{}{others}", with("fe80::1%eth0")));
+    let config = config.unwrap();
+    let hosts: Vec<_> = config
+        .linked_hosts()
+        .map(|host| (host.key(), host.at.to_string()))
+        .collect();
+    let expected = [
+        ("peer.office.address", "fe80::1%eth0"),
+        ("licensed.fa.address", "fe80::2%eth1"),
+        ("gateway.gw.address", "fe80::3%eth2"),
+    ];
+    assert_eq!(
+        hosts,
+        expected.map(|(key, at)| (key.to_owned(), at.to_owned()))
+    );
+}
+
+// Refuses: link-local
+#[test]
+fn an_address_on_a_link_that_cannot_be_is_told_with_its_form() {
+    for (address, why) in [
+        ("fe80::1", "`fe80::1` is link-local"),
+        ("fe80::1%", "does not end with the name of an interface"),
+        ("fe80::1%2", "does not end with the name of an interface"),
+        (
+            "fe80::1%eth0/64",
+            "does not end with the name of an interface",
+        ),
+        (
+            "fe80::1%a-name-that-is-too-long",
+            "does not end with the name of an interface",
+        ),
+        (
+            "2001:db8::1%eth0",
+            "only link-local addresses belong to one",
+        ),
+        ("192.0.2.1%eth0", "no link-local address in front of it"),
+        (
+            "gw.example.net%eth0",
+            "no link-local address in front of it",
+        ),
+    ] {
+        let told = fault(&with(address));
+        assert!(told.starts_with("4:11 peer.office.address | "), "{told}");
+        assert!(told.contains(why), "{address}: {told}");
+    }
+    let transport = with("fe80::1%eth0").replace("10.8.0.0/16", "fe80::1/128");
+    let transport = transport.replace("10.1.0.2/32", "fe80::2/128");
+    let told = fault(&format!("{transport}mode = \"transport\"\n"));
+    assert!(told.contains("by eth0 alone"), "{told}");
+    let bound = format!(
+        "{}[listen]\naddresses = [\"2001:db8::7\"]\n",
+        with("fe80::1%eth0")
+    );
+    let told = fault(&bound);
+    assert!(told.contains("remove `addresses` from [listen]"), "{told}");
+}
+
+/// The engines tell hosts apart by their addresses. Negative control: two tables may name the same
+/// host on the same link.
+// Refuses: link-local
+#[test]
+fn one_link_local_address_on_two_links_is_refused() {
+    let other = with("fe80::1%eth1").replace("office]", "home]");
+    let (_, other) = other.split_once("[peer").unwrap();
+    let other = other
+        .replace("\"office\"", "\"home\"")
+        .replace("10.8.", "10.9.");
+    let both = format!("{}[peer{other}", with("fe80::1%eth0"));
+    let told = fault(&both);
+    assert!(
+        told.contains("[peer.home] has the same address on another link: fe80::1%eth1"),
+        "{told}"
+    );
+    let same = both.replace("%eth1", "%eth0");
+    assert!(Folder::new().load(&same).is_ok());
 }
 
 // Works: names

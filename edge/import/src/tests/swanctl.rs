@@ -154,6 +154,22 @@ tfc = "mtu"
     has_no_secret(&import, &["4qHg8o8xEl1a", "4fb0b2c4"]);
 }
 
+// Works: link-local
+#[test]
+fn a_peer_on_a_link_keeps_its_interface() {
+    let text = "connections { a { remote_addrs = fe80::1%eth0\n local_addrs = fe80::2%eth0\n \
+                local { auth = psk\n id = us }\n remote { auth = psk }\n children { n { \
+                local_ts = 10.1.0.0/16\n remote_ts = 10.2.0.0/16 } } } }\n\
+                secrets { ike { secret = a secret of some length } }\n";
+    let import = import(text);
+    let rows = rows(&import);
+    assert!(rows.contains("address = \"fe80::1%eth0\"\nid = \"fe80::1\"\n"), "{rows}");
+    assert!(!rows.contains("[listen]"), "{rows}");
+    let config = Folder::with(&import).check();
+    let config = config.expect("strata check accepts it");
+    assert_eq!(config.linked_hosts().count(), 1);
+}
+
 /// The secret whose owners are both ends of the connection wins, wherever it stands.
 #[test]
 fn the_secret_of_both_ends_is_chosen() {

@@ -1,7 +1,7 @@
 //! The local addresses from which this machine reaches another.
 
 use super::{link, route};
-use crate::{Error, Family, Netlink};
+use crate::{Error, Family, Netlink, links};
 use nix::errno::Errno;
 use rtnetlink::packet_route::RouteNetlinkMessage as Message;
 use rtnetlink::packet_route::address::AddressScope;
@@ -18,22 +18,34 @@ impl Netlink {
     /// Returns the addresses from which packets with this mark reach `remote`: first the kernel's
     /// choice, then all others whose packets leave by the interface that has the address. An
     /// address without a route of its own is left out, because its packets would leave elsewhere.
-    pub fn sources(&self, remote: IpAddr, mark: u32) -> Result<Vec<IpAddr>, Error> {
-        let preferred = self.exit(remote, None, mark)?.and_then(|exit| exit.source);
+    /// A link-local address is reached from those of its link, the index of whose interface is
+    /// `link`.
+    pub fn sources(
+        &self,
+        remote: IpAddr,
+        link: Option<u32>,
+        mark: u32,
+    ) -> Result<Vec<IpAddr>, Error> {
+        let preferred = self.exit(remote, None, link, mark)?;
+        let preferred = preferred.and_then(|exit| exit.source);
         let mut sources: Vec<_> = preferred.into_iter().collect();
+        let scope = match links::is_bound(remote) {
+            true => AddressScope::Link,
+            false => AddressScope::Universe,
+        };
         let get = Message::GetAddress(Default::default());
         for reply in self.dump("listing addresses", get)? {
             let Message::NewAddress(message) = reply else {
                 continue;
             };
-            let global = message.header.scope == AddressScope::Universe;
+            let fits = message.header.scope == scope;
             let address = link::prefix(&message).map(|prefix| prefix.address);
             let Some(address) = address.filter(|address| {
-                global && address.is_ipv4() == remote.is_ipv4() && !sources.contains(address)
+                fits && address.is_ipv4() == remote.is_ipv4() && !sources.contains(address)
             }) else {
                 continue;
             };
-            let exit = self.exit(remote, Some(address), mark)?;
+            let exit = self.exit(remote, Some(address), link, mark)?;
             if exit.is_some_and(|exit| exit.index == Some(message.header.index)) {
                 sources.push(address);
             }
@@ -42,8 +54,8 @@ impl Netlink {
     }
 
     /// Returns true if packets with this mark can leave for `remote`.
-    pub fn reaches(&self, remote: IpAddr, mark: u32) -> Result<bool, Error> {
-        Ok(self.exit(remote, None, mark)?.is_some())
+    pub fn reaches(&self, remote: IpAddr, link: Option<u32>, mark: u32) -> Result<bool, Error> {
+        Ok(self.exit(remote, None, link, mark)?.is_some())
     }
 
     /// Returns the MTU of the interface by which packets with this mark leave for `remote`; `None`
@@ -52,10 +64,11 @@ impl Netlink {
         &self,
         local: IpAddr,
         remote: IpAddr,
+        link: Option<u32>,
         mark: u32,
     ) -> Result<Option<u32>, Error> {
         let source = Some(local).filter(|local| !local.is_unspecified());
-        let exit = self.exit(remote, source, mark)?;
+        let exit = self.exit(remote, source, link, mark)?;
         let Some(index) = exit.and_then(|exit| exit.index) else {
             return Ok(None);
         };
@@ -67,13 +80,18 @@ impl Netlink {
         }))
     }
 
-    /// Looks up the route of a packet; `None` if there is none.
+    /// Looks up the route of a packet; `None` if there is none. On each link there is a route to
+    /// all link-local addresses, so the link decides.
     fn exit(
         &self,
         remote: IpAddr,
         source: Option<IpAddr>,
+        link: Option<u32>,
         mark: u32,
     ) -> Result<Option<Exit>, Error> {
+        if links::is_bound(remote) && link.is_none() {
+            return Ok(None);
+        }
         let family = Family::from_address(remote);
         let bits = |address: IpAddr| if address.is_ipv4() { 32 } else { 128 };
         let mut message = route::request(family);
@@ -82,6 +100,7 @@ impl Netlink {
             RouteAttribute::Destination(remote.into()),
             RouteAttribute::Mark(mark),
         ];
+        message.attributes.extend(link.map(RouteAttribute::Oif));
         if let Some(source) = source {
             message.header.source_prefix_length = bits(source);
             message

@@ -35,7 +35,7 @@ fn ip(text: &str) -> IpAddr {
 }
 
 fn sources(netlink: &Netlink) -> Vec<IpAddr> {
-    netlink.sources(ip(REMOTE), MARK).unwrap()
+    netlink.sources(ip(REMOTE), None, MARK).unwrap()
 }
 
 #[test]
@@ -62,7 +62,12 @@ fn an_interface_that_is_down_is_no_way_out() {
     assert_eq!(sources(&netlink), [ip("10.4.0.2")]);
     netlink.link_down("e1").unwrap();
     assert!(sources(&netlink).is_empty());
-    assert!(netlink.sources(ip("2001:db8::1"), MARK).unwrap().is_empty());
+    assert!(
+        netlink
+            .sources(ip("2001:db8::1"), None, MARK)
+            .unwrap()
+            .is_empty()
+    );
 }
 
 /// Our own packets carry the mark, and may take another route than all others.
@@ -73,7 +78,7 @@ fn the_way_is_that_of_marked_packets() {
     let others = Rule::new(Family::V4, 1000, 100).mark(Mark::IsNot(MARK));
     netlink.add_rule(&others).unwrap();
     assert_eq!(sources(&netlink)[0], ip("10.3.0.2"));
-    let unmarked = netlink.sources(ip(REMOTE), 0).unwrap();
+    let unmarked = netlink.sources(ip(REMOTE), None, 0).unwrap();
     assert_eq!(unmarked[0], ip("10.4.0.2"));
 }
 
@@ -106,10 +111,10 @@ fn await_change(changes: &Changes) {
 #[test]
 fn a_machine_without_a_route_reaches_nothing() {
     let (_host, _network, netlink) = host();
-    assert!(netlink.reaches(ip(REMOTE), MARK).unwrap());
-    assert!(!netlink.reaches(ip("2001:db8::1"), MARK).unwrap());
+    assert!(netlink.reaches(ip(REMOTE), None, MARK).unwrap());
+    assert!(!netlink.reaches(ip("2001:db8::1"), None, MARK).unwrap());
     netlink.link_down("e0").unwrap();
-    assert!(!netlink.reaches(ip(REMOTE), MARK).unwrap());
+    assert!(!netlink.reaches(ip(REMOTE), None, MARK).unwrap());
 }
 
 #[test]
@@ -128,4 +133,32 @@ fn a_route_may_prefer_any_global_address_of_an_interface_that_is_up() {
     for address in ["10.3.0.2", "10.4.0.2", "169.254.1.1", "fe80::7"].map(ip) {
         assert!(there.contains(&address), "{address}");
     }
+}
+
+/// Every link has a route to all link-local addresses, so the interface decides. Negative control:
+/// without one there is no way.
+// Works: link-local
+#[test]
+fn a_link_local_address_is_reached_from_those_of_its_link_alone() {
+    let (host, _network, netlink) = host();
+    give(&host, "e0", &["fe80::7/64", "fd03::7/64"]);
+    give(&host, "e1", &["fe80::8/64"]);
+    let remote = ip("fe80::1");
+    let index = |name| host.enter(|| os::links::index(name)).unwrap();
+    let sources = |link| netlink.sources(remote, link, MARK).unwrap();
+    let (e0, e1) = (sources(index("e0")), sources(index("e1")));
+    assert!(
+        e0.contains(&ip("fe80::7")) && e1.contains(&ip("fe80::8")),
+        "{e0:?} {e1:?}"
+    );
+    let is_bound =
+        |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    assert!(e0.iter().all(is_bound), "{e0:?}");
+    assert!(
+        !e0.contains(&ip("fe80::8")) && !e1.contains(&ip("fe80::7")),
+        "{e0:?} {e1:?}"
+    );
+    assert!(netlink.reaches(remote, index("e1"), MARK).unwrap());
+    assert!(sources(None).is_empty());
+    assert!(!netlink.reaches(remote, None, MARK).unwrap());
 }

@@ -94,6 +94,13 @@ fn places(config: &Config) -> Vec<Finding> {
         let seen = format!("there is no interface {name}");
         Finding::doubt(CHECK, seen, "stratad waits for it", fix)
     });
+    let linked = config.linked_hosts();
+    let linked = linked.filter(|host| !links.contains(&host.at.interface));
+    let linked = linked.map(|host| {
+        let fix = format!("correct `{}`; `ip link` shows the names", host.key());
+        let seen = format!("there is no interface {}", host.at.interface);
+        Finding::doubt(CHECK, seen, "stratad waits for it", fix)
+    });
     let missing = config.addresses().into_iter();
     let missing = missing.filter(|(_, address)| !addresses.contains(address));
     let missing = missing.map(|(key, address)| {
@@ -101,7 +108,7 @@ fn places(config: &Config) -> Vec<Finding> {
         let seen = format!("no interface has the address {address}");
         Finding::doubt(CHECK, seen, "stratad waits for it", fix)
     });
-    interfaces.chain(missing).collect()
+    interfaces.chain(linked).chain(missing).collect()
 }
 
 /// Checks that the longest sealed packet fits the interface towards a peer.
@@ -112,14 +119,17 @@ fn mtu(config: &Config, peer: &Peer) -> Option<Finding> {
         false => PLAIN_OVERHEAD,
     };
     let overhead = u32::from(plain.max(ZONED_OVERHEAD + peer.zone_overhead()));
-    let peer = peer.address.as_ref()?.ip()?;
+    let address = peer.address.as_ref()?;
+    let on = address.link();
+    let peer = address.ip()?;
     let overhead = if peer.is_ipv4() {
         overhead - 20
     } else {
         overhead
     };
     let wanted = u32::from(config.tunnel.mtu) + overhead;
-    let Some((interface, mtu)) = way_to(peer) else {
+    let way = on.map_or_else(|| way_to(peer), |on| way_by(&on.interface));
+    let Some((interface, mtu)) = way else {
         let why = "the tunnel cannot be set up from this network";
         let fix = format!("connect to a network; check with `ip route get {peer}`");
         return Some(Finding::doubt(
@@ -147,6 +157,12 @@ fn mtu(config: &Config, peer: &Peer) -> Option<Finding> {
             ),
         ),
     })
+}
+
+/// Returns the interface of a link-local address, and its MTU in octets.
+fn way_by(interface: &str) -> Option<(String, u32)> {
+    let mtu = Netlink::open().ok()?.mtu(interface).ok()?;
+    Some((interface.to_owned(), mtu))
 }
 
 /// Returns the interface that the kernel would send from, and its MTU in octets. Sends nothing.

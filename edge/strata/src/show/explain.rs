@@ -3,7 +3,7 @@
 
 use super::{state, status};
 use crate::text::{Paint, clean, plural, span};
-use control::{Account, Explain, Fix, Outcome, Row, Verdict};
+use control::{Account, Explain, Fix, Outcome, Row, Verdict, place_on};
 use std::fmt::Write;
 
 /// Limit on the width of a column. Longer cells shift the rest of their line.
@@ -50,7 +50,8 @@ fn show_account(text: &mut String, account: &Account, paint: Paint) {
 
 fn headline(account: &Account, paint: Paint) -> String {
     let direction = if account.initiator { "to" } else { "from" };
-    let (remote, ago) = (account.remote, span(account.seconds_ago));
+    let remote = place_on(account.remote, account.interface.as_deref());
+    let ago = span(account.seconds_ago);
     let end = match account.outcome {
         Outcome::Up => paint.good("up"),
         Outcome::Trying => format!("{}, sent {}", paint.doubtful("in progress"), times(account)),
@@ -146,6 +147,7 @@ mod tests {
             seconds_ago: 75,
             initiator: true,
             remote: "192.0.2.1:500".parse().unwrap(),
+            interface: None,
             tries: 16,
             rows: vec![
                 row(

@@ -1,7 +1,7 @@
 //! `strata paths`: the path of each tunnel, and the possible ones.
 
 use crate::text::{Paint, clean};
-use control::{Candidate, Carrier, Moved, Paths, Standing, TunnelPaths, Who};
+use control::{Candidate, Carrier, Chosen, LivePath, Moved, Paths, Standing, TunnelPaths, Who, host_on, place_on};
 
 /// Formats the answer.
 pub fn show(paths: &Paths, paint: Paint) -> String {
@@ -18,23 +18,66 @@ pub fn moved(moved: &Moved) -> String {
         name,
         local,
         remote,
+        interface,
+        soft,
     } = moved;
     let name = clean(name);
-    format!("{name} goes from {local} to {remote}; `strata paths` shows when the peer follows\n")
+    let [local, remote] = [local, remote].map(|end| place_on(*end, interface.as_deref()));
+    let pause = if *soft { " without a pause" } else { "" };
+    format!(
+        "{name} goes from {local} to {remote}{pause}; `strata paths` shows when the peer follows\n"
+    )
 }
 
 fn tunnel(tunnel: &TunnelPaths, paint: Paint) -> String {
     let name = paint.bold(&clean(&tunnel.name));
-    let (local, remote) = (tunnel.local, tunnel.remote);
+    let link = tunnel.interface.as_deref();
+    let [local, remote] = [tunnel.local, tunnel.remote].map(|end| place_on(end, link));
     let by = by(tunnel.carrier);
     let who = match tunnel.moved_by {
         Who::Us => "this host moves it",
         Who::Peer => "the peer moves it",
         Who::Neither => "fixed",
     };
+    let why = tunnel.why.map(|why| reason(why, tunnel.faded_percent));
+    let why = why.map_or_else(String::new, |why| format!(", because of {why}"));
     let candidates = tunnel.candidates.iter();
     let candidates: String = candidates.map(|way| candidate(way, paint)).collect();
-    format!("{name}  {local} - {remote}{by}  {who}\n{candidates}")
+    let live = tunnel.live.iter().filter(|_| tunnel.live.len() > 1);
+    let live: String = live.map(|path| live_path(path, paint)).collect();
+    format!("{name}  {local} - {remote}{by}  {who}{why}\n{candidates}{live}")
+}
+
+fn live_path(path: &LivePath, paint: Paint) -> String {
+    let (local, remote) = (path.local, path.remote);
+    let state = match path.works {
+        true => paint.good("carries packets"),
+        false => paint.doubtful("no answer, other paths carry its packets"),
+    };
+    format!("  live: {local} - {remote}  {state}\n")
+}
+
+fn reason(why: Chosen, faded_percent: Option<u8>) -> String {
+    match why {
+        Chosen::Route => "the route".to_owned(),
+        Chosen::Asked => "a command".to_owned(),
+        Chosen::Faded => {
+            let lost = faded_percent.unwrap_or_default();
+            format!("loss on the path before ({lost} %)")
+        }
+        Chosen::Silent => "silence on the path before".to_owned(),
+        Chosen::Quicker => "a shorter round trip".to_owned(),
+    }
+}
+
+/// Formats the round trip and the loss of a path, if it is measured.
+fn quality(candidate: &Candidate) -> String {
+    let lost = candidate.lost_percent;
+    let lost = lost.map_or_else(String::new, |lost| format!("  {lost} % lost"));
+    match candidate.round_trip_micros {
+        Some(micros) => format!("  {:.1} ms{lost}", micros as f64 / 1000.0),
+        None => lost,
+    }
 }
 
 fn candidate(candidate: &Candidate, paint: Paint) -> String {
@@ -44,9 +87,11 @@ fn candidate(candidate: &Candidate, paint: Paint) -> String {
         Standing::Silent => paint.doubtful("no answer"),
         Standing::Refused => paint.bad("refused by the peer"),
     };
-    let (local, remote) = (candidate.local, candidate.remote);
+    let link = candidate.interface.as_deref();
+    let [local, remote] = [candidate.local, candidate.remote].map(|end| host_on(end, link));
     let by = by(candidate.carrier);
-    format!("  {local} - {remote}{by}  {standing}\n")
+    let quality = quality(candidate);
+    format!("  {local} - {remote}{by}  {standing}{quality}\n")
 }
 
 /// Returns a suffix that names the encapsulation. UDP is the default and has none.
@@ -68,19 +113,31 @@ mod tests {
         let way = |local: &str, standing| Candidate {
             local: local.parse().unwrap(),
             remote: "192.0.2.1".parse().unwrap(),
+            interface: None,
             carrier: Carrier::Tcp,
             standing,
+            round_trip_micros: (standing == Standing::Used).then_some(12_340),
+            lost_percent: Some(12),
+        };
+        let live = |local: &str, works| LivePath {
+            local: local.parse().unwrap(),
+            remote: "192.0.2.1:4500".parse().unwrap(),
+            works,
         };
         let tunnel = TunnelPaths {
             name: "office".to_owned(),
             local: "10.4.0.2:4500".parse().unwrap(),
             remote: "192.0.2.1:4500".parse().unwrap(),
+            interface: None,
             carrier: Carrier::Udp,
             moved_by: Who::Us,
+            why: Some(Chosen::Faded),
+            faded_percent: Some(12),
             candidates: vec![
                 way("10.3.0.2", Standing::Silent),
                 way("10.4.0.2", Standing::Used),
             ],
+            live: vec![live("10.4.0.2:4500", true), live("10.3.0.2:4500", false)],
         };
         let shown = show(
             &Paths {
@@ -90,9 +147,12 @@ mod tests {
         );
         assert_eq!(
             shown,
-            "office  10.4.0.2:4500 - 192.0.2.1:4500  this host moves it\n  \
-             10.3.0.2 - 192.0.2.1 by TCP  no answer\n  \
-             10.4.0.2 - 192.0.2.1 by TCP  used\n"
+            "office  10.4.0.2:4500 - 192.0.2.1:4500  this host moves it, because of loss on \
+             the path before (12 %)\n  \
+             10.3.0.2 - 192.0.2.1 by TCP  no answer  12 % lost\n  \
+             10.4.0.2 - 192.0.2.1 by TCP  used  12.3 ms  12 % lost\n  \
+             live: 10.4.0.2:4500 - 192.0.2.1:4500  carries packets\n  \
+             live: 10.3.0.2:4500 - 192.0.2.1:4500  no answer, other paths carry its packets\n"
         );
     }
 }

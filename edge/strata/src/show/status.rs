@@ -7,9 +7,10 @@ mod order;
 
 use super::mobile_ip;
 use crate::text::{Paint, clean, count, span};
-use control::{ClearClaim, Lookup, Refusal, Role, Status, Trouble, Users};
+use control::{ClearClaim, Lookup, Peer, Refusal, Restart, Role, Status, Trouble, Users};
 pub(super) use details::addresses;
 use std::fmt::Write;
+use std::time::Duration;
 
 /// Formats all peers, with a line for each. Lines of peers are cut to the columns of a terminal.
 /// Writing to a `String` cannot fail, so results of `writeln!` are dropped.
@@ -57,13 +58,24 @@ fn show_host(text: &mut String, status: &Status, paint: Paint) {
         "{identity}  {}, running for {uptime}",
         roles.join(", ")
     );
+    if let Some(restart) = &status.restart {
+        let _ = writeln!(text, "{}", restarted(restart));
+    }
     show_errors(text, &status.errors, paint);
+    show_unencrypted(text, &status.peers, paint);
     show_warnings(text, &status.warnings, paint);
     if !status.locked.is_empty() {
         let prefixes = details::list(&status.locked);
         let _ = writeln!(text, "locked: {prefixes} (`leak = \"never\"`)");
     }
     show_clear(text, &status.clear, paint);
+}
+
+/// Tells how long packets waited at a restart.
+fn restarted(restart: &Restart) -> String {
+    let waited = Duration::from_micros(restart.waited_micros).as_secs_f64();
+    let ago = span(restart.seconds_ago);
+    format!("restarted {ago} ago, packets waited {waited:.2} s")
 }
 
 /// Limit on the lines about failures; `--json` has all of them.
@@ -78,6 +90,33 @@ fn show_errors(text: &mut String, errors: &[Trouble], paint: Paint) {
     if others > 0 {
         let _ = writeln!(text, "{} and {others} others", paint.bad("error:"));
     }
+}
+
+/// Limit on the lines about tunnels without encryption.
+const MOST_UNENCRYPTED: usize = 8;
+
+fn show_unencrypted(text: &mut String, peers: &[Peer], paint: Paint) {
+    let some = peers.iter().filter_map(|peer| Some((peer, unencrypted(peer)?)));
+    let some: Vec<_> = some.collect();
+    let label = paint.bad("not encrypted:");
+    for (peer, suite) in some.iter().take(MOST_UNENCRYPTED) {
+        let (name, suite) = (clean(&peer.name), clean(suite));
+        let _ = writeln!(
+            text,
+            "{label} every router on the path can read the tunnel with {name} ({suite})"
+        );
+    }
+    let others = some.len().saturating_sub(MOST_UNENCRYPTED);
+    if others > 0 {
+        let _ = writeln!(text, "{label} {others} others");
+    }
+}
+
+/// Returns the suite of a peer's tunnel that is not encrypted.
+fn unencrypted(peer: &Peer) -> Option<&str> {
+    let mut children = peer.children.iter().filter(|child| !child.draining);
+    let child = children.find(|child| child.unencrypted)?;
+    Some(child.suite.as_deref().unwrap_or("without encryption"))
 }
 
 /// Limit on the warnings; `--json` has all of them.
@@ -168,7 +207,7 @@ mod tests {
     use super::super::tests::PLAIN;
     use super::*;
     use control::{
-        Carrier, Child, ChildKind, ChildMode, MtuOrigin, Peer, PeerKind, PeerState, Routes,
+        Carrier, Child, ChildKind, ChildMode, MtuOrigin, PeerKind, PeerState, Routes,
         RoutesReason, Traffic, Window,
     };
     use std::collections::BTreeMap;
@@ -182,6 +221,7 @@ mod tests {
             identity: "gw.example.net".to_owned(),
             state: PeerState::Up,
             remote: Some("192.0.2.1:4500".parse().unwrap()),
+            interface: None,
             lookup: Some(Lookup {
                 name: "gw.example.net".to_owned(),
                 asking: false,
@@ -217,6 +257,8 @@ mod tests {
                 name: None,
                 spi_in: "c0de0001".to_owned(),
                 spi_out: "beef0002".to_owned(),
+                suite: None,
+                unencrypted: false,
                 esn: false,
                 key_exchanges: vec!["x25519".to_owned(), "mlkem768".to_owned()],
                 mode: ChildMode::Tunnel,
@@ -371,6 +413,37 @@ peer office  up for 1 min 15 s, silent
         assert_eq!(details(&status, PLAIN), expected);
     }
 
+    /// In red, above the warnings, and again at the peer.
+    #[test]
+    fn a_tunnel_that_is_not_encrypted_is_the_first_thing_that_is_told() {
+        let mut peer = Peer {
+            silent: false,
+            ..office()
+        };
+        let child = &mut peer.children[0];
+        child.kind = ChildKind::Plain;
+        (child.suite, child.unencrypted) = (Some("null-sha256".to_owned()), true);
+        let status = Status {
+            warnings: vec!["another".to_owned()],
+            peers: vec![peer],
+            ..Status::default()
+        };
+        let told = "not encrypted: every router on the path can read the tunnel with office \
+                    (null-sha256)\nwarning: another\n";
+        let shown = overview(&status, None, PLAIN);
+        assert!(shown.contains(told), "{shown}");
+        assert!(shown.contains("office  up, in clear  "), "{shown}");
+        let shown = details(&status, PLAIN);
+        assert!(shown.contains(told), "{shown}");
+        assert!(shown.contains("  sa        plain, NOT ENCRYPTED (null-sha256), in c0de"), "{shown}");
+        let red = overview(&status, None, Paint::new(true));
+        assert!(red.contains("\u{1b}[31mnot encrypted:"), "{red}");
+        let mut over = status;
+        over.peers[0].children[0].draining = true;
+        let shown = overview(&over, None, PLAIN);
+        assert!(!shown.contains("not encrypted:"), "{shown}");
+    }
+
     #[test]
     fn a_table_for_many_users_tells_their_number_and_a_user_its_table() {
         let table = Peer {
@@ -404,6 +477,46 @@ peer office  up for 1 min 15 s, silent
         let line = "\nstaff                    1 of 1000 users  -  ";
         assert!(shown.contains(line), "{shown}");
         assert!(shown.ends_with("\n1 peer: 1 up (1 silent)\n"), "{shown}");
+    }
+
+    // Works: service
+    #[test]
+    fn a_restart_is_told_with_its_gap() {
+        let restart = Some(Restart {
+            seconds_ago: 12,
+            waited_micros: 134_000,
+        });
+        let status = Status {
+            restart,
+            ..Status::default()
+        };
+        let shown = overview(&status, None, PLAIN);
+        assert!(
+            shown.contains("\nrestarted 12 s ago, packets waited 0.13 s\n"),
+            "{shown}"
+        );
+        let shown = overview(&Status::default(), None, PLAIN);
+        assert!(!shown.contains("restarted"), "{shown}");
+    }
+
+    // Works: link-local
+    #[test]
+    fn a_link_local_address_is_shown_with_its_interface() {
+        let peer = Peer {
+            remote: Some("[fe80::1]:4500".parse().unwrap()),
+            interface: Some("eth0\u{1b}".to_owned()),
+            carrier: Carrier::Udp,
+            ..office()
+        };
+        let status = Status {
+            peers: vec![peer],
+            ..Status::default()
+        };
+        let shown = details(&status, PLAIN);
+        assert!(shown.contains("  remote    [fe80::1%eth0"), "{shown}");
+        assert!(!shown.contains('\u{1b}'), "{shown}");
+        let shown = selected(&status, None, PLAIN);
+        assert!(shown.contains("[fe80::1%eth0"), "{shown}");
     }
 
     #[test]

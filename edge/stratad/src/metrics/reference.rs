@@ -4,7 +4,7 @@ use super::{Sources, text};
 use crate::sample::Folder;
 use crate::setup;
 use crate::sink::IoCounters;
-use control::Trouble;
+use control::{Restart, Trouble};
 use crypto::{Certificate, RevocationList, UnixTime};
 use model::Instant;
 use node::{Node, mobile_ip};
@@ -138,6 +138,10 @@ pub(super) fn metrics(node: &Node) -> String {
         lists: &lists(),
         failures: &[failure],
         began: UnixTime(0),
+        restart: Some(Restart {
+            seconds_ago: 60,
+            waited_micros: 130_000,
+        }),
     };
     text(&sources, Instant::ZERO)
 }

@@ -45,6 +45,9 @@ const ABOVE: RawFd = 100;
 /// The begin of the message that the queue of the kept device is read.
 const READS: &str = "reading the tunnel device again";
 
+/// A part of the line about it in `strata status`.
+const GAP: &str = " ago, packets waited ";
+
 type Stored = Arc<Mutex<Vec<(String, OwnedFd)>>>;
 
 /// A service manager and its daemon.
@@ -226,6 +229,11 @@ fn packets_wait_while_no_daemon_runs() -> Result<()> {
         let _gateway = pair.start_gateway(Terms::PLAIN)?;
         configure(&pair.mobile, &mobile(line))?;
         let mut service = Service::start(&pair.mobile)?;
+        let told = status(&pair.mobile)?;
+        ensure!(
+            !told.contains(GAP),
+            "nothing waited at the first start: {told}"
+        );
         let flow = Flow::new(&pair)?;
         for signal in [Signal::SIGUSR1, Signal::SIGKILL] {
             survives(&mut service, &flow, signal)?;
@@ -234,7 +242,8 @@ fn packets_wait_while_no_daemon_runs() -> Result<()> {
     Ok(())
 }
 
-/// Ends the daemon and starts the next one. Packets that are sent between the two arrive.
+/// Ends the daemon and starts the next one. Packets that are sent between the two arrive, and
+/// `strata status` tells how long they waited.
 fn survives(service: &mut Service<'_>, flow: &Flow, signal: Signal) -> Result<()> {
     let host = service.host;
     let before = index(host).context("no device")?;
@@ -254,7 +263,20 @@ fn survives(service: &mut Service<'_>, flow: &Flow, signal: Signal) -> Result<()
     ensure!(index(host).as_ref() == Some(&before), "another device");
     let said = "sockets that were kept";
     service.process.wait_for_log(said, DEADLINE)?;
-    service.process.wait_for_log(READS, DEADLINE)
+    service.process.wait_for_log(READS, DEADLINE)?;
+    let told = status(host)?;
+    ensure!(told.contains(GAP), "{told}");
+    Ok(())
+}
+
+/// Returns what `strata status` prints.
+fn status(host: &Host) -> Result<String> {
+    let mut command = host.command(find_binary("strata")?);
+    command
+        .arg("--socket")
+        .arg(host.directory().join("api.sock"));
+    command.arg("status");
+    host.run_command(command, DEADLINE)
 }
 
 /// A gateway cannot know which clients come back, and gives them a moment.

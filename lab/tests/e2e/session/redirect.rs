@@ -4,6 +4,7 @@
 use anyhow::{Result, ensure};
 use lab::daemon::Daemon;
 use lab::duo::{Duo, OURS, THEIRS};
+use lab::host::Host;
 use lab::pair::{
     self, DEADLINE, GATEWAY, MOBILE, Pair, TUNNEL_KEY, Terms, is_down, is_up, mobile_config,
     refusal,
@@ -58,7 +59,7 @@ fn is_there(pair: &Pair, [mobile, gateway, other]: &[Daemon; 3]) -> Result<()> {
 fn sent(to: &str, when: &str) -> Result<()> {
     let redirect = format!("[redirect]\nto = \"{to}\"\nwhen = \"{when}\"\n");
     let (pair, mut daemons) = start(&redirect, LISTED)?;
-    let mut dns = start_dns(&pair, OTHER)?;
+    let mut dns = start_dns(&pair.between, OTHER, OTHER)?;
     daemons[0].strata("up office")?;
     is_there(&pair, &daemons)?;
     if to == NAME {
@@ -80,16 +81,16 @@ fn a_peer_is_sent_away_when_it_has_proved_who_it_is() -> Result<()> {
     sent(OTHER, "auth")
 }
 
-/// Starts a name server at the other gateway, which tells this address of [`NAME`].
-fn start_dns(pair: &Pair, address: &str) -> Result<Process> {
+/// Starts a name server on a host, at an address of it. It tells this address of [`NAME`].
+fn start_dns(host: &Host, server: &str, address: &str) -> Result<Process> {
     let dnsmasq = find_command("dnsmasq", "dnsmasq-base")?;
     let line = format!(
         "{} --keep-in-foreground --conf-file=/dev/null --pid-file= --user=root --no-hosts \
          --no-resolv --host-record={NAME},{address} --local=/example.net/ --bind-interfaces \
-         --listen-address={OTHER} --log-queries --log-facility=-",
+         --listen-address={server} --log-queries --log-facility=-",
         dnsmasq.display(),
     );
-    let mut dns = pair.between.spawn(&line)?;
+    let mut dns = host.spawn(&line)?;
     dns.wait_for_log("started", DEADLINE)?;
     Ok(dns)
 }
@@ -126,10 +127,10 @@ fn a_name_without_a_listed_address_moves_nobody() -> Result<()> {
         .map(drop)
     };
     stays("name server 10.3.0.1")?;
-    let dns = start_dns(&pair, "10.4.0.9")?;
+    let dns = start_dns(&pair.between, OTHER, "10.4.0.9")?;
     stays("10.4.0.9 is not listed in `redirect`")?;
     drop(dns);
-    let _dns = start_dns(&pair, OTHER)?;
+    let _dns = start_dns(&pair.between, OTHER, OTHER)?;
     gateway.strata_text(&format!("redirect alice {NAME}"))?;
     is_there(&pair, &daemons)
 }
@@ -184,12 +185,25 @@ fn what_cannot_be_sent_away_is_refused_with_the_fix() -> Result<()> {
 // Works: redirect
 #[lab::test]
 fn strongswan_goes_where_it_is_sent() -> Result<()> {
+    strongswan_goes_to("192.0.2.3")
+}
+
+/// strongSwan looks the name up by the C library.
+// Works: redirect
+#[lab::test]
+fn strongswan_goes_to_the_name_that_it_is_sent_to() -> Result<()> {
+    strongswan_goes_to(NAME)
+}
+
+/// `to` is the second address of our host, or its name.
+fn strongswan_goes_to(to: &str) -> Result<()> {
     let duo = Duo::new("redirect")?;
     duo.ours.run("ip address add 192.0.2.3/24 dev eth0")?;
+    duo.theirs.file("hosts", &format!("192.0.2.3 {NAME}\n"))?;
     let ours = OURS
         .replace("address = \"192.0.2.2\"\n", "")
         .replace("start = \"manual\"\n", "");
-    let ours = format!("{ours}[redirect]\nto = \"192.0.2.3\"\nwhen = \"init\"\n");
+    let ours = format!("{ours}[redirect]\nto = \"{to}\"\nwhen = \"init\"\n");
     let peer_address = "192.0.2.1";
     let theirs = Connection {
         peer_address,
@@ -208,4 +222,32 @@ fn strongswan_goes_where_it_is_sent() -> Result<()> {
     let log = charon.process().log();
     ensure!(log.contains("N(REDIR)"), "{log}");
     Ok(())
+}
+
+/// strongSwan sends us to its second address, by a name that our name server has. Negative control:
+/// before, the name is not known and the tunnel stays.
+// Works: redirect
+#[lab::test]
+fn strongswan_sends_us_to_a_name() -> Result<()> {
+    let duo = Duo::new("redirect")?;
+    duo.theirs.run("ip address add 192.0.2.4/24 dev eth0")?;
+    let ours = plain::in_table(OURS, "[tunnel]", "resolve_via = [\"192.0.2.2\"]");
+    let ours = format!("{ours}redirect = [\"192.0.2.4/32\"]\n");
+    let address = "192.0.2.2,192.0.2.4";
+    let (strata, charon) = duo.start(&ours, &Connection { address, ..THEIRS })?;
+    strata.strata("up theirs --wait")?;
+    charon.redirect(NAME)?;
+    strata.wait_until("status", DEADLINE, |status| {
+        is_up(status) && refusal(status).contains("name server 192.0.2.2")
+    })?;
+    let mut dns = start_dns(&duo.theirs, "192.0.2.2", "192.0.2.4")?;
+    charon.redirect(NAME)?;
+    strata.wait_until("status", DEADLINE, |status| {
+        is_up(status)
+            && pair::peer(status)["remote"]
+                .to_string()
+                .contains("192.0.2.4")
+    })?;
+    dns.wait_for_log(&format!("query[A] {NAME}"), DEADLINE)?;
+    duo.carry(1_000_000)
 }

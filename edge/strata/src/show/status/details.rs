@@ -5,7 +5,7 @@ use crate::show::paths::by;
 use crate::show::state;
 use crate::text::{Paint, clean, octets, plural, rate, span};
 use control::{
-    Carrier, Child, ChildKind, ChildMode, MtuOrigin, Peer, PeerKind, PeerState, Traffic,
+    Carrier, Child, ChildKind, ChildMode, MtuOrigin, Peer, PeerKind, PeerState, Traffic, place_on,
 };
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -37,8 +37,11 @@ pub fn show(text: &mut String, peer: &Peer, paint: Paint) {
         let _ = writeln!(text, "  table     {}", clean(table));
     }
     if let Some(remote) = peer.remote {
-        let by = by(peer.carrier);
-        let _ = writeln!(text, "  remote    {remote}{by}");
+        let (remote, by) = (
+            place_on(remote, peer.interface.as_deref()),
+            by(peer.carrier),
+        );
+        let _ = writeln!(text, "  remote    {}{by}", clean(&remote));
     }
     if let Some(lookup) = &peer.lookup {
         let (name, told) = (clean(&lookup.name), super::lookup(lookup));
@@ -77,17 +80,24 @@ pub fn show(text: &mut String, peer: &Peer, paint: Paint) {
         let _ = writeln!(text, "  {}    {}", paint.bad("failed"), reason(refusal));
     }
     for child in &peer.children {
-        show_child(text, child);
+        show_child(text, child, paint);
     }
     for child in &peer.missing {
         let _ = writeln!(text, "  child     {}, down", clean(child));
     }
 }
 
-fn show_child(text: &mut String, child: &Child) {
+fn show_child(text: &mut String, child: &Child, paint: Paint) {
     let kind = match child.kind {
         ChildKind::Plain => "plain",
         ChildKind::Zoned => "zoned",
+    };
+    let clear = match (child.unencrypted, &child.suite) {
+        (true, Some(suite)) => {
+            let told = format!("NOT ENCRYPTED ({})", clean(suite));
+            format!(", {}", paint.bad(&told))
+        }
+        _ => String::new(),
     };
     let mode = match child.mode {
         ChildMode::Tunnel => "",
@@ -111,7 +121,7 @@ fn show_child(text: &mut String, child: &Child) {
     let (local, remote) = (list(&child.local), list(&child.remote));
     let _ = writeln!(
         text,
-        "  sa        {kind}{mode}{numbers}, in {spi_in}, out {spi_out}{without}{draining}"
+        "  sa        {kind}{clear}{mode}{numbers}, in {spi_in}, out {spi_out}{without}{draining}"
     );
     if !child.key_exchanges.is_empty() {
         let all: Vec<_> = child.key_exchanges.iter().map(|one| clean(one)).collect();

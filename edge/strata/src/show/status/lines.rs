@@ -1,11 +1,11 @@
 //! A line for each peer, and how many are in which state.
 
 use super::order::sorted;
-use super::{of_users, reason};
+use super::{of_users, reason, unencrypted};
 use crate::show::paths::by;
 use crate::show::state;
 use crate::text::{Paint, clean, count, plural, rate, span};
-use control::{Peer, PeerKind, PeerState};
+use control::{Peer, PeerKind, PeerState, place_on};
 use std::fmt::Write;
 use terminal::{cut, padded, width};
 
@@ -52,8 +52,10 @@ fn row(peer: &Peer, paint: Paint) -> [String; COLUMNS] {
     [
         name(peer),
         words(peer, paint),
-        peer.remote
-            .map_or_else(none, |remote| format!("{remote}{}", by(peer.carrier))),
+        peer.remote.map_or_else(none, |remote| {
+            let remote = place_on(remote, peer.interface.as_deref());
+            format!("{}{}", clean(&remote), by(peer.carrier))
+        }),
         sum(|child| child.received_per_second),
         sum(|child| child.sent_per_second),
         last(peer),
@@ -77,6 +79,7 @@ fn words(peer: &Peer, paint: Paint) -> String {
     }
     match (peer.state, peer.silent) {
         (PeerState::Up, true) => paint.doubtful("silent"),
+        (PeerState::Up, false) if unencrypted(peer).is_some() => paint.bad("up, in clear"),
         (PeerState::Connecting, true) => paint.doubtful("no answer yet"),
         (other, _) => state(other, paint),
     }
