@@ -4,7 +4,7 @@ use crate::psk::weakness;
 use crate::reader::{Value, suggestion};
 use crate::{
     Action, Addressing, Config, MOBILE_DEVICE, MetricsAddress, Mobility, Nat, Party, Peer, Pool,
-    Warning, child, domain, layout, licence, link, live_paths, mode, tfc, unencrypted, users,
+    Warning, child, layout, licence, link, live_paths, mode, tfc, unencrypted, users,
 };
 use model::{Identity, TrafficSelector, ZoneId};
 use std::cmp::Ordering;
@@ -23,7 +23,6 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
     mobile_device(config, root);
     idle_neighbours(config, root);
     link::check(config, root);
-    domain::check(config, root);
     for peer in &config.peers {
         child::check(peer, root);
         mode::check(peer, root);
@@ -452,8 +451,7 @@ fn licences(config: &Config) -> Vec<Warning> {
             node: node.clone(),
         }));
         let weaker = config.licensed.iter().filter(|node| {
-            let identity = &node.party.identity;
-            let licensed = nodes.iter().any(|one| domain::includes(one, identity));
+            let licensed = nodes.contains(&&node.party.identity);
             licensed && peer.party.wants_kem() && !node.party.wants_kem()
         });
         warnings.extend(weaker.map(|node| Warning::LicenceWithoutKem {
@@ -462,8 +460,7 @@ fn licences(config: &Config) -> Vec<Warning> {
         }));
         // The endpoint that accepts the tunnel distributes the keys.
         let unknown = nodes.iter().filter(|&&node| {
-            let mut tables = config.licensed.iter();
-            let known = tables.any(|table| domain::includes(node, &table.party.identity));
+            let known = config.licensed.iter().any(|l| l.party.identity == *node);
             peer.address.is_none() && !known
         });
         warnings.extend(unknown.map(|&node| Warning::NodeWithoutTable {
@@ -472,10 +469,10 @@ fn licences(config: &Config) -> Vec<Warning> {
         }));
         named.extend(nodes);
     }
-    let idle = config.licensed.iter().filter(|node| {
-        let mut named = named.iter();
-        !named.any(|licensed| domain::includes(licensed, &node.party.identity))
-    });
+    let idle = config
+        .licensed
+        .iter()
+        .filter(|node| !named.contains(&node.party.identity));
     warnings.extend(idle.map(|node| Warning::NodeWithoutLicence {
         name: node.party.name.clone(),
         node: node.party.identity.clone(),

@@ -199,6 +199,21 @@ pub fn record(event: &Event, names: &PeerNames, today: UnixTime, now: Instant) -
             ..Record::default()
         },
         Event::GrantDropped { held, why } => dropped(held, names, *why),
+        Event::Unencrypted {
+            peer,
+            child,
+            inbound,
+            outbound,
+            suite,
+        } => Record {
+            event: AuditEvent::Unencrypted,
+            peer: Some(names.name(*peer).to_owned()),
+            child: child.clone(),
+            spi_in: Some(inbound.to_string()),
+            spi_out: Some(outbound.to_string()),
+            reason: Some(format!("{suite} does not encrypt")),
+            ..Record::default()
+        },
         // `Giving` has the record.
         Event::TokenGiven { .. } => return None,
         Event::PeerUp { .. }
@@ -231,6 +246,7 @@ pub fn record(event: &Event, names: &PeerNames, today: UnixTime, now: Instant) -
         | Event::PathMtu { .. }
         | Event::PathMtuForged { .. }
         | Event::PathMoved { .. }
+        | Event::LivePath { .. }
         | Event::WaysWanted { .. }
         | Event::Refused { .. }
         | Event::MobileIp(_)

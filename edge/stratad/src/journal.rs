@@ -142,6 +142,13 @@ impl Journal {
                     "peer {peer}: {kind} {tunnel} up, SPIs {inbound} in, {outbound} out"
                 );
             }
+            Event::Unencrypted { child, suite, .. } => {
+                let tunnel = tunnel(child);
+                tracing::warn!(
+                    "peer {peer}: {tunnel} is NOT ENCRYPTED ({suite}): every router on the path can read it; \
+                     `unencrypted` in the peer's table accepts this"
+                );
+            }
             Event::ChildRekeyed {
                 child,
                 inbound,
@@ -288,6 +295,15 @@ impl Journal {
                     }
                 }
             }
+            Event::LivePath { path, works, .. } => {
+                let (local, remote) = (path.local.ip(), path.remote.ip());
+                match works {
+                    true => tracing::info!("peer {peer}: path {local} - {remote} is used again"),
+                    false => tracing::warn!(
+                        "peer {peer}: path {local} - {remote} is down, packets take the others"
+                    ),
+                }
+            }
             Event::GrantEnded {
                 sa,
                 node,
@@ -394,6 +410,7 @@ fn peer_of(event: &Event) -> Option<PeerId> {
         | Event::PeerDown { peer, .. }
         | Event::Configured { peer, .. }
         | Event::ChildUp { peer, .. }
+        | Event::Unencrypted { peer, .. }
         | Event::ChildRekeyed { peer, .. }
         | Event::IkeRekeyed { peer }
         | Event::EcnUnused { peer, .. }
@@ -403,6 +420,7 @@ fn peer_of(event: &Event) -> Option<PeerId> {
         | Event::ChildDown { peer, .. }
         | Event::PathMtu { peer, .. }
         | Event::PathMoved { peer, .. }
+        | Event::LivePath { peer, .. }
         | Event::Refused {
             peer: Some(peer), ..
         } => *peer,

@@ -113,12 +113,8 @@ impl Common {
 }
 
 /// Returns the places of nodes whose licences apply nowhere else.
-fn places(peer: &Peer, config: &Config) -> node::Places {
+fn places(peer: &Peer) -> node::Places {
     let slots = peer.zones.slots.iter();
-    let named = slots.map(|slot| (slot.node.clone(), slot.at.clone()));
-    let domains = peer.zones.domains.iter();
-    let members = domains.flat_map(|domain| domain.members(config, peer));
-    let members = members.map(|node| (node.party.identity.clone(), node.place()));
     node::Places {
         handover: match peer.zones.handover {
             Handover::Push => node::Handover::Push,
@@ -126,48 +122,10 @@ fn places(peer: &Peer, config: &Config) -> node::Places {
             Handover::Dkm => node::Handover::Dkm,
         },
         holders: peer.zones.holders,
-        nodes: named.chain(members).collect(),
+        nodes: slots
+            .map(|slot| (slot.node.clone(), slot.at.clone()))
+            .collect(),
     }
-}
-
-/// Returns the slots of a peer.
-fn slots(peer: &Peer, config: &Config, zones: &node::ZonePolicy) -> Vec<node::Slot> {
-    let named = peer.zones.groups().into_iter().map(|group| {
-        let nodes = group.iter().map(|slot| slot.node.clone()).collect();
-        let licences = group.iter().flat_map(|slot| slot.licences.iter().cloned());
-        node::Slot::shared(nodes, licences, zones)
-    });
-    let domains = peer.zones.domains.iter();
-    let domains = domains.flat_map(|domain| slots_of_domain(domain, peer, config, zones));
-    named.chain(domains).collect()
-}
-
-/// Returns the slots of a domain: one for each of its nodes if we distribute their keys, otherwise
-/// as many as nodes may have keys at once.
-fn slots_of_domain(
-    from: &config::Domain,
-    peer: &Peer,
-    config: &Config,
-    zones: &node::ZonePolicy,
-) -> Vec<node::Slot> {
-    let domain = node::Domain {
-        names: from.names(),
-        rights: from.rights(),
-    };
-    let of_node = |node: &config::Licensed| {
-        let identity = &node.party.identity;
-        let licences = domain.licences(identity);
-        node::Slot {
-            place: node.place(),
-            ..node::Slot::new(identity.clone(), licences, zones)
-        }
-    };
-    let own: Vec<_> = from.members(config, peer).map(of_node).collect();
-    if !own.is_empty() {
-        return own;
-    }
-    let any = |number| node::Slot::of_domain(&from.node, number, domain.clone(), zones);
-    (1..=from.most).map(any).collect()
 }
 
 fn level_choice(peer: &Peer) -> LevelChoice {
@@ -206,7 +164,12 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
         licences: from.zones.licences.clone(),
         level: from.levels.integrity,
     };
-    let slots = slots(from, config, &zones);
+    let slots = from.zones.groups().into_iter().map(|group| {
+        let nodes = group.iter().map(|slot| slot.node.clone()).collect();
+        let licences = group.iter().flat_map(|slot| slot.licences.iter().cloned());
+        node::Slot::shared(nodes, licences, &zones)
+    });
+    let slots = slots.collect();
     let role = node::Role::Vpn {
         local: from.local.clone(),
         remote: from.remote.clone(),
@@ -223,8 +186,7 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
     peer.sizes = from.tfc.sizes(config.tunnel.mtu);
     peer.cover = from.cover.map(interval);
     peer.level = level_choice(from);
-    let has_places = !from.zones.slots.is_empty() || !from.zones.domains.is_empty();
-    peer.places = has_places.then(|| places(from, config));
+    peer.places = (!from.zones.slots.is_empty()).then(|| places(from));
     peer.ike.ppk = from.ppk.as_deref().map(ppk).map(Box::new);
     let users = from.user_identities();
     peer.ike.users = users.map(|identities| {

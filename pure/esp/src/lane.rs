@@ -1,9 +1,10 @@
-//! Several SAs for the same traffic (RFC 9611): selection of one per flow.
+//! Several SAs for the same traffic (RFC 9611), or one for each of several paths: selection of one
+//! per flow.
 //!
 //! All packets of a flow use one SA, which preserves their order, and the flow alone selects it:
 //! every SA has a weight derived from SA and flow, and the smallest weight wins. A new or removed
 //! SA therefore moves only the flows that it wins. If there is only "the fallback SA", all flows
-//! use it.
+//! use it. Both directions of a flow have the same weights, so that they take the same path.
 
 use model::{ChildSa, Flow, MOST_RESOURCES, PeerId};
 use std::net::IpAddr;
@@ -35,13 +36,18 @@ impl Lane {
     }
 
     pub fn weight(&self, flow: &Flow) -> u64 {
-        let ports = u32::from(flow.source_port) << 16 | u32::from(flow.destination_port);
+        let mut ends = [
+            (folded(flow.source), flow.source_port),
+            (folded(flow.destination), flow.destination_port),
+        ];
+        ends.sort_unstable();
+        let [(one, one_port), (other, other_port)] = ends;
+        let ports = u32::from(one_port) << 16 | u32::from(other_port);
         let rest = u64::from(flow.protocol) << 32 | u64::from(ports);
-        let [source, destination] = [flow.source, flow.destination].map(folded);
-        let parts = [destination, rest, u64::from(self.number)];
+        let parts = [other, rest, u64::from(self.number)];
         parts
             .into_iter()
-            .fold(mixed(source), |before, part| mixed(before ^ part))
+            .fold(mixed(one), |before, part| mixed(before ^ part))
     }
 }
 
@@ -100,6 +106,17 @@ mod tests {
                 won[usize::from(winner(&[0, 1, 2, 3], &flow(port, v6)))] += 1;
             }
             assert!(won.iter().all(|won| (850..1150).contains(won)), "{won:?}");
+        }
+    }
+
+    #[test]
+    fn both_directions_of_a_flow_use_the_same_lane() {
+        for v6 in [false, true] {
+            for port in 0..4000 {
+                let flow = flow(port, v6);
+                let lanes = [0, 1, 2, 3];
+                assert_eq!(winner(&lanes, &flow), winner(&lanes, &flow.reversed()));
+            }
         }
     }
 

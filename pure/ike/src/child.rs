@@ -2,11 +2,12 @@
 //! CREATE_CHILD_SA as an additional one or as the replacement of an earlier one. Their keys come
 //! only from [`ChildKeys`].
 
-use crate::allowed_suites::{AllowedEspSuites, group_named};
+use crate::allowed_suites::{AllowedEspSuites, encrypts, group_named};
 use crate::config::{self, Peer, ZonePolicy};
 use crate::down_reason::DownReason;
 use crate::exchange::auth::Child;
 use crate::extension::configuration::confine;
+use crate::extension::live_path::live_path;
 use crate::extension::mode::{self, BadMode, Ends, ModeContext};
 use crate::extension::resource;
 use crate::extension::slot;
@@ -18,9 +19,9 @@ use crate::proposal::{EspChoice, check_esp, choose_esp, offer_esp};
 use crate::refusal::Refusal;
 use crate::selectors::{can_carry, is_narrowed, narrow};
 use crate::spi::Fresh;
-use crypto::Secret;
+use crypto::{Secret, UnixTime};
 use model::{
-    BesideSa, Exchanges, Half, Identity, InnerAddresses, Kem, Keys, Licence, Mode, Spi,
+    BesideSa, EspSuite, Exchanges, Half, Identity, InnerAddresses, Kem, Keys, Licence, Mode, Spi,
     TrafficSelector, ZoneAgreement,
 };
 use wire::ike::{Message, NotifyType, Payload, TrafficSelectors};
@@ -47,6 +48,13 @@ pub(crate) struct ChildTerms {
     pub(crate) takes_padding: bool,
     /// The key exchanges of the child SA's own that its keys come from.
     pub(crate) exchanges: Exchanges,
+}
+
+impl ChildTerms {
+    /// Returns true if its packets are not encrypted.
+    pub(crate) fn is_unencrypted(&self) -> bool {
+        self.outbound.keys.is_unencrypted()
+    }
 }
 
 /// A negotiated child SA before its keys are derived: additional key exchanges may follow.
@@ -132,6 +140,30 @@ pub(crate) struct ChildConfig<'c> {
     pub(crate) peer: &'c Peer,
     pub(crate) policy: &'c Policy<'c>,
     pub(crate) addresses: Option<InnerAddresses>,
+    pub(crate) today: UnixTime,
+}
+
+/// The child SA that a new one replaces.
+#[derive(Clone, Copy)]
+pub(crate) struct Before<'a> {
+    pub(crate) agreement: Option<&'a ZoneAgreement>,
+    /// True if its packets are encrypted.
+    pub(crate) encrypted: bool,
+}
+
+/// Returns the suites without encryption that a new child SA may have now. The successor of an
+/// encrypted one has none: a second step down would take another consent.
+pub(crate) fn unencrypted<'p>(
+    peer: &'p Peer,
+    before: Option<Before<'_>>,
+    today: UnixTime,
+) -> &'p [EspSuite] {
+    match before {
+        Some(Before {
+            encrypted: true, ..
+        }) => &[],
+        _ => peer.unencrypted_now(today),
+    }
 }
 
 impl ChildConfig<'_> {
@@ -319,7 +351,8 @@ pub(crate) fn meant<'p>(
         can_carry(&ours, &theirs)
     };
     let meant = |policy: &Policy<'_>| {
-        !config::is_slot(policy.name) && (resource || !resource::is_additional(policy.name))
+        let is_apart = config::is_slot(policy.name) || live_path(policy.name).is_some();
+        !is_apart && (resource || !resource::is_additional(policy.name))
     };
     let fitting: Vec<_> = peer.policies().filter(meant).filter(fits).collect();
     match fitting.iter().find(|policy| !is_there(policy.name)) {
@@ -337,13 +370,13 @@ pub(crate) fn meant<'p>(
 pub(crate) type Answer = (Vec<Payload>, Agreed);
 
 /// Answers an initiator's offer, or returns the error notify and the reason for the refusal.
-/// `before` is the zone agreement of the child SA that this one replaces.
+/// `before` is the child SA that this one replaces.
 pub(crate) fn answer(
     config: ChildConfig<'_>,
     request: &Message,
     ground: ModeContext,
     private: bool,
-    before: Option<Option<&ZoneAgreement>>,
+    before: Option<Before<'_>>,
     keys: ChildKeys,
     mut spis: Fresh<'_>,
 ) -> Result<Answer, (NotifyType, Refusal)> {
@@ -351,13 +384,18 @@ pub(crate) fn answer(
     let asked = ground.answer(policy, request).map_err(bad_mode)?;
     let offer = Child::read(request).ok_or((NotifyType::INVALID_SYNTAX, Refusal::ChildMissing))?;
     let spi = spis.fresh();
-    let menu = AllowedEspSuites::of(peer, keys.groups());
-    let choice = choose_esp(offer.proposals, &menu, spi).ok_or_else(|| {
-        let (allowed, esn) = (peer.suites.clone(), peer.features.esn);
-        (
-            NotifyType::NO_PROPOSAL_CHOSEN,
-            Refusal::NoEspProposal { allowed, esn },
-        )
+    let unencrypted = unencrypted(peer, before, config.today);
+    let offered = offer.proposals;
+    let menu = AllowedEspSuites::to_choose(peer, keys.groups(), unencrypted, offered);
+    let choice = choose_esp(offered, &menu, spi).ok_or_else(|| {
+        let why = match encrypts(offered) || !unencrypted.is_empty() {
+            true => Refusal::NoEspProposal {
+                allowed: menu.suites.clone(),
+                esn: menu.esn,
+            },
+            false => Refusal::Unencrypted,
+        };
+        (NotifyType::NO_PROPOSAL_CHOSEN, why)
     })?;
     let (ours, theirs) = common(config, ground, &offer)?;
     let offered = private.then(|| ZoneMap::read(request)).flatten();
@@ -458,11 +496,11 @@ fn agree(
     policy: &ZonePolicy,
     offered: Option<ZoneAgreement>,
     private: bool,
-    before: Option<Option<&ZoneAgreement>>,
+    before: Option<Before<'_>>,
 ) -> Result<Option<ZoneAgreement>, (NotifyType, Refusal)> {
     let agreed = match before {
         None => zones::answer(policy, offered),
-        Some(before) => zones::renew(policy, offered, before),
+        Some(before) => zones::renew(policy, offered, before.agreement),
     };
     agreed.map_err(|zones::Required| {
         // A peer without our vendor ID does not know the private number.

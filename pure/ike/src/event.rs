@@ -9,7 +9,30 @@ use crate::refusal::{GrantRefusal, KeyRefusal, Refusal};
 use crypto::Secret;
 use model::{ChildSa, ChildSaId, CsaId, Grant, Identity, IkeSaId, Path, PeerId};
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 use wire::ike::{PingCounts, Token};
+
+/// The fate of a request that measured a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measured {
+    /// It was answered after this time.
+    Answered(Duration),
+    /// It, or its answer, was lost.
+    Lost,
+    /// It was not sent, as other requests are outstanding, or its answer came on another path.
+    Unknown,
+}
+
+/// The reason for which a hand-over did not take place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotHandedOver {
+    /// The peer had no time for a clone.
+    Busy,
+    /// The peer refused the clone.
+    Refused,
+    /// The clone did not come up on its path, or not with all child SAs.
+    Failed,
+}
 
 /// An event that the engine reports.
 #[derive(Clone, Debug)]
@@ -263,6 +286,46 @@ pub enum Event {
         sa: IkeSaId,
         /// The path of the answer.
         path: Path,
+    },
+    /// A request of [`crate::Engine::measure`] has ended.
+    PathMeasured {
+        /// The IKE SA.
+        sa: IkeSaId,
+        /// The path.
+        path: Path,
+        /// The fate of the request.
+        measured: Measured,
+    },
+    /// A hand-over of [`crate::Engine::hand_over`] did not take place. [`Event::Refused`] reports
+    /// the reason to an operator.
+    NotHandedOver {
+        /// The IKE SA, which stays where it is.
+        sa: IkeSaId,
+        /// The reason.
+        why: NotHandedOver,
+    },
+    /// The peer has answered on the path of a child SA that it requested for this path alone.
+    /// Nothing may be sent on the child SA before.
+    PathProved {
+        /// The IKE SA.
+        sa: IkeSaId,
+        /// The number of the path.
+        number: u8,
+    },
+    /// A path of [`crate::Engine::add_path`] was not added.
+    PathNotAdded {
+        /// The IKE SA.
+        sa: IkeSaId,
+        /// The path.
+        path: Path,
+        /// True if the peer allows no further path.
+        full: bool,
+    },
+    /// The peer has left the path of an IKE SA with several paths. The child SAs there move after a
+    /// check, with [`Event::PathMoved`]; until then, others should be used.
+    PathLeft {
+        /// The IKE SA.
+        sa: IkeSaId,
     },
     /// The peer refused to move to a path. [`Event::Refused`] has reported the reason.
     MoveRefused {

@@ -55,7 +55,6 @@ mod config;
 mod counters;
 mod credential;
 mod destination;
-mod domain;
 mod down_reason;
 mod engine;
 mod event;
@@ -99,7 +98,6 @@ pub use config::{
 pub use counters::{Counters, DropReason};
 pub use credential::{Credential, Signer};
 pub use destination::{BadDestination, Destination};
-pub use domain::Domain;
 pub use down_reason::{DownReason, PeerMisbehaved};
 pub use engine::{Engine, KeyLog, SaState, SaStatus, Sender};
 pub use event::{Event, Measured, NotHandedOver};

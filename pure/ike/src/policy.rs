@@ -2,10 +2,8 @@
 //! same traffic (RFC 9611), additional ones, and the slots of licensed nodes.
 
 use crate::config::{ChildPolicy, Peer, PeerRole, Slot, ZonePolicy};
-use crate::domain::Domain;
 use crate::extension::{live_path, resource};
-use model::{Licence, Mode, TrafficSelector};
-use std::borrow::Cow;
+use model::{Mode, TrafficSelector};
 use std::time::Duration;
 use wire::ike::NotifyType;
 
@@ -17,8 +15,6 @@ pub(crate) struct Policy<'p> {
     pub(crate) local: &'p [TrafficSelector],
     pub(crate) remote: &'p [TrafficSelector],
     pub(crate) zones: &'p ZonePolicy,
-    /// The domain whose nodes the child SA is for, one at a time.
-    pub(crate) domain: Option<&'p Domain>,
     pub(crate) mode: Mode,
     pub(crate) lifetime: Duration,
     pub(crate) pfs: bool,
@@ -54,7 +50,6 @@ impl Peer {
                 local,
                 remote,
                 zones,
-                domain: None,
                 mode: *mode,
                 lifetime: self.lifetimes.child,
                 pfs: self.lifetimes.pfs,
@@ -91,14 +86,6 @@ impl Peer {
 }
 
 impl<'p> Policy<'p> {
-    /// Returns the zones with the licences of a domain's node that these licences name.
-    pub(crate) fn zones_for(&self, licences: &[Licence]) -> Cow<'p, ZonePolicy> {
-        match self.domain {
-            Some(domain) => domain.zones_for(self.zones, licences),
-            None => Cow::Borrowed(self.zones),
-        }
-    }
-
     /// Returns the policy of another child SA for the same traffic.
     fn named(self, name: &'p str) -> Self {
         let name = Some(name);
@@ -109,7 +96,6 @@ impl<'p> Policy<'p> {
     fn slot(self, slot: &'p Slot) -> Self {
         Self {
             zones: &slot.zones,
-            domain: slot.domain.as_ref(),
             auto: false,
             ..self.named(&slot.name)
         }

@@ -305,17 +305,6 @@ pub enum Refusal {
     /// The peer offered to license these nodes, and no slot here is for exactly these nodes.
     #[error("the peer offers to let {}: no keys are distributed, and no node reads there", offer(.0))]
     OfferRefused(Vec<Identity>),
-    /// The peer offered to license one more node of a domain than may have keys at once.
-    #[error(
-        "the peer offers to let {node} read, and as many nodes of its domain as may, {most}, have \
-         keys already"
-    )]
-    TooManyOfDomain {
-        /// The node.
-        node: Identity,
-        /// Most nodes of the domain at once.
-        most: usize,
-    },
     /// The peer has as many child SAs for the same traffic as it may have.
     #[error("the peer requests another tunnel for the same traffic, but already has all {0}")]
     TooManyResources(u8),

@@ -8,6 +8,7 @@ mod bucket;
 mod crowd;
 mod crowding;
 mod dscp;
+mod esp_suite;
 mod features;
 mod frame;
 mod host_name;
@@ -31,6 +32,7 @@ pub use bucket::Bucket;
 pub use crowd::{Crowd, Entry, Room, site_of};
 pub use crowding::most_crowded;
 pub use dscp::Dscp;
+pub use esp_suite::EspSuite;
 pub use features::Features;
 pub use frame::Frame;
 pub use host_name::is_host_name;
@@ -41,7 +43,7 @@ pub use path::{Carrier, Df, Encapsulation, Path, Stray, Transmit};
 pub use peer::{PeerId, PeerNames};
 pub use sa::{
     BesideSa, ChildSa, ChildSaId, CsaId, Exchanges, Grant, GrantHalf, Group, Half, IkeSaId, Kem,
-    Keys, MOST_RESOURCES, Mode, NODE_SUITE, Onward, Sha2, Spi, Suite, ZoneKey,
+    Keys, MOST_PATHS, MOST_RESOURCES, Mode, NODE_SUITE, Onward, Sha2, Spi, Suite, ZoneKey,
 };
 pub use selector::{Breadth, Flow, Selectors, TrafficSelector, one_pair};
 pub use shared::{Shared, Shares};

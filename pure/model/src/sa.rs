@@ -1,6 +1,6 @@
 //! Parameters of security associations, passed from `ike` to `esp`.
 
-use crate::{Licence, MapKind, Path, PeerId, TrafficSelector, ZoneAgreement, ZoneId, ZoneSuite};
+use crate::{EspSuite, Licence, MapKind, Path, PeerId, TrafficSelector, ZoneAgreement, ZoneId, ZoneSuite};
 use std::fmt;
 use std::time::Duration;
 
@@ -27,7 +27,8 @@ pub struct ChildSaId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CsaId(pub u64);
 
-/// Cipher suite of ESP packets and IKE messages. The discriminants are not transform IDs.
+/// Cipher suite that encrypts ESP packets and IKE messages. The discriminants are not transform
+/// IDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Suite {
     /// AES-128-GCM with a 16-octet ICV (RFC 4106).
@@ -277,13 +278,13 @@ pub enum Keys<K> {
     /// Plain ESP (RFC 4303).
     Plain {
         /// Cipher suite of all packets.
-        suite: Suite,
+        suite: EspSuite,
         /// True if packets carry no IV (RFC 8750).
         implicit_iv: bool,
         /// True for extended sequence numbers of 64 bits. Packets carry the lower half (RFC 4303
         /// section 2.2.1).
         esn: bool,
-        /// The cipher's key, then the salt or the HMAC key: [`Suite::keymat_len`] octets.
+        /// The cipher's key, then the salt or the HMAC key: [`EspSuite::keymat_len`] octets.
         key: K,
     },
     /// Zoned ESP: one key for each agreed zone, in ascending serial.
@@ -294,6 +295,19 @@ impl<K> Keys<K> {
     /// Returns true if sequence numbers are extended.
     pub const fn is_extended(&self) -> bool {
         matches!(self, Self::Plain { esn: true, .. })
+    }
+
+    /// Returns the suite of a plain SA.
+    pub const fn plain_suite(&self) -> Option<EspSuite> {
+        match self {
+            Self::Plain { suite, .. } => Some(*suite),
+            Self::Zoned(_) => None,
+        }
+    }
+
+    /// Returns true if packets of the SA are not encrypted. Zones have suites of their own.
+    pub fn is_unencrypted(&self) -> bool {
+        self.plain_suite().is_some_and(|suite| !suite.encrypts())
     }
 }
 
@@ -314,6 +328,9 @@ pub struct Half<K> {
 
 /// Most child SAs for the same traffic (RFC 9611).
 pub const MOST_RESOURCES: u8 = 64;
+
+/// Maximum number of paths that carry packets of one peer at the same time.
+pub const MOST_PATHS: u8 = 4;
 
 /// A child SA (RFC 7296 section 1.3): plain, or composite if zones were agreed.
 #[derive(Clone, Debug)]

@@ -12,13 +12,13 @@ use crate::path_mtu::{ChildSas, PathMtus};
 use crate::ping::Pings;
 use crate::status::ChildStatus;
 use crate::tunnels::children::Child;
+use crate::tunnels::moving::Goal;
 use crate::{CannotMove, Cause, Dropped, Ending, Event, HeldGrant};
 use crypto::Secret;
 use esp::{Command, Report};
-use ike::is_slot;
+use ike::{NotHandedOver, is_slot, live_path};
 use model::{ChildSa, ChildSaId, IkeSaId, Instant, Path, PeerId};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 impl Node {
@@ -42,6 +42,9 @@ impl Node {
                 continue;
             }
             self.switch(now);
+            if self.turn(now, Owners::review_paths) {
+                continue;
+            }
             if !self.turn(now, Owners::follow) {
                 break;
             }
@@ -122,6 +125,9 @@ impl Node {
             // An SA that is just being deleted does not move any more.
             IkeCommand::MoveTo(sa, path) => drop(ike.move_to(sa, path, now)),
             IkeCommand::Probe(sa, path) => ike.probe(sa, path, now),
+            IkeCommand::Measure(sa, path) => ike.measure(sa, path, now),
+            IkeCommand::AddPath(sa, path) => ike.add_path(sa, path, now),
+            IkeCommand::RemovePath(sa, number) => ike.remove_path(sa, number, now),
             IkeCommand::Hasten => ike.hasten(now),
             IkeCommand::Doubt(sa) => ike.doubt(sa, now),
             IkeCommand::NoteInbound(sa, at) => ike.note_inbound(sa, at),
@@ -176,7 +182,7 @@ impl Node {
                 self.turn(now, |own, turn| own.tunnels.ike_cloned(old, sa, peer, turn));
             }
             ike::Event::IkeHandedOver { old, sa, peer } => self.turn(now, |own, turn| {
-                own.tunnels.moving().hand_over(old, sa);
+                own.tunnels.handed_over(old, sa, peer);
                 own.go_by(old, sa, peer, turn);
                 if let Some(path) = turn.ike.sa(sa).map(|sa| sa.path) {
                     turn.add(Event::HandedOver { peer, path });
@@ -245,9 +251,28 @@ impl Node {
             }
             ike::Event::PathSilent { sa, .. } => self.own.tunnels.moving().path_silent(sa, now),
             ike::Event::PathAnswers { sa, path } => {
-                self.own.tunnels.moving().path_answers(sa, path);
+                self.own.tunnels.moving().path_answers(sa, path, now);
             }
-            ike::Event::MoveRefused { sa, .. } => self.own.tunnels.moving().move_refused(sa),
+            ike::Event::PathMeasured { sa, path, measured } => {
+                self.own.tunnels.moving().measured(sa, path, measured, now);
+            }
+            ike::Event::NotHandedOver { sa, why } => {
+                self.own.tunnels.moving().not_handed_over(sa, why, now);
+            }
+            ike::Event::PathProved { sa, number } => self.turn(now, |own, turn| {
+                own.tunnels.path_proved(sa, number, turn);
+            }),
+            ike::Event::PathNotAdded { sa, path, full } => self.turn(now, |own, turn| {
+                if let Some(peer) = turn.peer(sa) {
+                    own.tunnels.live().not_added(peer, path, full, turn.now);
+                }
+            }),
+            ike::Event::PathLeft { sa } => self.turn(now, |own, turn| {
+                if let Some(peer) = turn.peer(sa) {
+                    own.tunnels.live().path_left(peer);
+                }
+            }),
+            ike::Event::MoveRefused { sa, .. } => self.own.tunnels.moving().move_refused(sa, now),
             ike::Event::GrantAccepted { sa, csa, .. } => self.turn(now, |own, turn| {
                 let distribution = own.licensing.distribution();
                 distribution.answered(sa, csa, None, turn);
@@ -323,6 +348,8 @@ impl Node {
                     self.ike.note_inbound(ike, now);
                 }
             }
+            // Nothing goes to an address that has not answered, not even an answer.
+            Report::Probe(id, _) if self.own.tunnels.is_unproved(id) => {}
             Report::Probe(id, probe) if probe.kind.is_of_mtu() => {
                 self.path_mtus(now, |path_mtus, sas, turn| {
                     path_mtus.handle_probe(id, probe, sas, turn);
@@ -336,8 +363,11 @@ impl Node {
                 self.own.tunnels.sends(id, now);
             }
             Report::Strays(id, from, octets) => {
-                if let Some((ike, ..)) = peer_of(id) {
-                    self.ike.note_stray(ike, from, octets, now);
+                if let Some((ike, _, name)) = peer_of(id) {
+                    match live_path(name.as_deref()) {
+                        Some(number) => self.ike.note_path_stray(ike, number, from, now),
+                        None => self.ike.note_stray(ike, from, octets, now),
+                    }
                 }
             }
             Report::Unknown(spi, path, octets) => {
@@ -428,7 +458,13 @@ impl Node {
     /// Starts sending on a child SA. A slot sends only where its node is, and then before the first
     /// child.
     fn prefer(&mut self, id: ChildSaId) {
+        if self.own.tunnels.is_unproved(id) {
+            return;
+        }
         self.own.tunnels.settle(id);
+        if self.own.tunnels.is_off(id) {
+            return;
+        }
         let Some(child) = self.own.tunnels.children().get(id) else {
             return;
         };
@@ -521,44 +557,55 @@ impl Node {
         }
         self.turn(now, |own, turn| {
             let Some(peer) = turn.peer(sa) else { return };
+            own.tunnels.live().path_moved(peer, children, now);
             turn.check(peer);
             // A clone takes nothing with it yet.
-            if own.tunnels.established(peer) == Some(sa) {
+            let is_current = own.tunnels.established(peer) == Some(sa);
+            if is_current && !own.tunnels.are_on_further_path(children) {
                 turn.add(Event::PathMoved { peer, path });
             }
         });
     }
 
     /// Starts a hand-over, or has it wait while another one is under way. Returns its path, and
-    /// true if it was started.
+    /// true if it was started; `None` if it is no longer due.
     pub(crate) fn start_hand_over(
         &mut self,
         sa: IkeSaId,
-        from: Option<IpAddr>,
+        goal: Goal,
         now: Instant,
-    ) -> Result<(Path, bool), CannotMove> {
+    ) -> Result<Option<(Path, bool)>, CannotMove> {
         let moving = self.own.tunnels.moving();
-        let (path, next) = moving.plan(sa, from)?;
+        let Some((path, next)) = moving.plan(sa, goal, now)? else {
+            moving.give_up(sa);
+            return Ok(None);
+        };
         match self.ike.hand_over(sa, path, now) {
             Err(ike::CannotMove::UnderWay) => {
-                moving.wait(sa, from);
-                Ok((path, false))
+                moving.wait(sa, goal);
+                Ok(Some((path, false)))
             }
             handed_over => {
                 handed_over?;
-                moving.started(sa, next);
-                Ok((path, true))
+                moving.started(sa, goal, next, now);
+                Ok(Some((path, true)))
             }
         }
     }
 
-    /// Starts hand-overs that waited for others. Returns true if any was started or refused.
+    /// Starts hand-overs that are due. Returns true if any was started or refused.
     fn hand_over_late(&mut self, now: Instant) -> bool {
         let mut any = false;
-        for (sa, from) in self.own.tunnels.moving().late() {
-            any |= match self.start_hand_over(sa, from, now) {
-                Ok((_, started)) => started,
-                Err(why) => {
+        for (sa, goal) in self.own.tunnels.moving().late() {
+            any |= match (self.start_hand_over(sa, goal, now), goal) {
+                (Ok(started), _) => started.is_some_and(|(_, started)| started),
+                (Err(_), Goal::Better(_) | Goal::Asked { or_hard: true, .. }) => {
+                    let moving = self.own.tunnels.moving();
+                    moving.give_up(sa);
+                    moving.not_handed_over(sa, NotHandedOver::Refused, now);
+                    true
+                }
+                (Err(why), Goal::Asked { or_hard: false, .. }) => {
                     self.own.tunnels.moving().give_up(sa);
                     let peer = self.ike.sa(sa).and_then(|sa| sa.peer);
                     self.refused(peer, format!("the tunnel is not handed over: {why}"), now);

@@ -2,8 +2,8 @@
 
 use crate::{Cause, HeldGrant, KeyLog, mobile_ip};
 use model::{
-    CsaId, Exchanges, Identity, InnerAddresses, Licence, Mode, Path, PeerId, Right, Spi, Zone,
-    ZoneAgreement, ZoneId, ZoneSelector,
+    CsaId, EspSuite, Exchanges, Identity, InnerAddresses, Licence, Mode, Path, PeerId, Right, Spi,
+    Zone, ZoneAgreement, ZoneId, ZoneSelector,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -217,6 +217,20 @@ pub enum Event {
         /// Mode of the SA: tunnel, transport or BEET.
         mode: Mode,
     },
+    /// A child SA that authenticates and does not encrypt is established. Follows `ChildUp` or
+    /// `ChildRekeyed`.
+    Unencrypted {
+        /// The peer.
+        peer: PeerId,
+        /// Name of the child's table; `None` for the first child.
+        child: Option<String>,
+        /// Inbound SPI.
+        inbound: Spi,
+        /// Outbound SPI.
+        outbound: Spi,
+        /// The suite.
+        suite: EspSuite,
+    },
     /// A child SA was rekeyed.
     ChildRekeyed {
         /// The peer.
@@ -407,6 +421,16 @@ pub enum Event {
         peer: PeerId,
         /// The new path.
         path: Path,
+    },
+    /// A path of a peer with several live paths is used, or is not any more because the peer does
+    /// not answer there. Packets take the other paths then.
+    LivePath {
+        /// The peer.
+        peer: PeerId,
+        /// The path.
+        path: Path,
+        /// True if it is used.
+        works: bool,
     },
     /// The driver should look up the routes to the peers of tunnels and pass them to
     /// [`crate::Node::handle_ways`], or those to the peer of one tunnel and pass them to

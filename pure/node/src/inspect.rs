@@ -64,18 +64,24 @@ impl View<'_> {
             has_tunnels: peer.users.is_none() && matches!(peer.role, Role::Vpn { .. }),
             state: entry.state(),
             tunnels: 0,
+            unencrypted: false,
             silent: current.as_ref().is_some_and(is_silent),
             heard: up.and_then(|sa| sa.heard),
             round_trip: up.and_then(|sa| sa.round_trip),
             path_mtu: None,
             traffic: tally.gone,
+            lost: up.and_then(|sa| self.own.tunnels.lost(sa.id, sa.path)),
+            live_paths: self.own.tunnels.count_live_paths(peer.id),
             rekeys: tally.rekeys,
+            hand_overs: tally.hand_overs,
         };
         for (id, child) in self.own.tunnels.children().of_peer(peer.id) {
             let seen = self.plane.observed(id);
             let limit = self.own.path_mtus.limit(id).map(|limit| limit.outside);
             numbers.traffic.add(seen.traffic);
             numbers.tunnels += usize::from(!child.status.draining);
+            let suite = child.status.suite.filter(|_| !child.status.draining);
+            numbers.unencrypted |= suite.is_some_and(|suite| !suite.encrypts());
             numbers.heard = up.and(numbers.heard.max(seen.heard));
             numbers.path_mtu = [numbers.path_mtu, limit].into_iter().flatten().min();
         }

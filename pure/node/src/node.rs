@@ -17,7 +17,7 @@ use crate::status::{CsaStatus, HeldGrant, PeerNumbers, PeerStatus, Totals};
 use crate::transit::{Transit, TransitCounters};
 use crate::tunnels::desired::{Refused, UnknownPeer};
 use crate::tunnels::level::NoLevel;
-use crate::tunnels::moving::{CannotMove, PathsStatus};
+use crate::tunnels::moving::{CannotMove, Goal, PathsStatus};
 use crate::tunnels::outside::Outside;
 use crate::tunnels::tally::SetUps;
 use crate::tunnels::{TunnelConfig, Tunnels};
@@ -300,7 +300,7 @@ impl Node {
         now: Instant,
     ) -> Result<Path, CannotMove> {
         let sa = self.own.tunnels.movable(self.id(peer)?, &self.ike)?;
-        let path = self.own.tunnels.moving().choose(sa, from)?;
+        let path = self.own.tunnels.moving().choose(sa, from, now)?;
         self.drain(now);
         Ok(path)
     }
@@ -314,9 +314,36 @@ impl Node {
         from: Option<IpAddr>,
         now: Instant,
     ) -> Result<Path, CannotMove> {
+        let or_hard = false;
+        self.start_asked(peer, Goal::Asked { from, or_hard }, now)
+    }
+
+    /// The same, or with a pause if it is not possible without one. Returns the path, and false if
+    /// there is a pause.
+    pub fn hand_over_or_move(
+        &mut self,
+        peer: &str,
+        from: IpAddr,
+        now: Instant,
+    ) -> Result<(Path, bool), CannotMove> {
+        let goal = Goal::Asked {
+            from: Some(from),
+            or_hard: true,
+        };
+        use ike::CannotMove::{Enough, NotByClone, NotCloned};
+        match self.start_asked(peer, goal, now) {
+            Err(CannotMove::Ike(NotCloned | Enough | NotByClone)) => {
+                Ok((self.move_peer(peer, Some(from), now)?, false))
+            }
+            handed_over => Ok((handed_over?, true)),
+        }
+    }
+
+    fn start_asked(&mut self, peer: &str, goal: Goal, now: Instant) -> Result<Path, CannotMove> {
         let sa = self.own.tunnels.movable(self.id(peer)?, &self.ike)?;
-        let (path, _) = self.start_hand_over(sa, from, now)?;
+        let started = self.start_hand_over(sa, goal, now)?;
         self.drain(now);
+        let (path, _) = started.ok_or(ike::CannotMove::NotUp)?;
         Ok(path)
     }
 
@@ -464,14 +491,15 @@ impl Node {
     /// By which pairs of addresses packets can leave now to the peer of one tunnel, for each of
     /// [`Self::remotes_of`] the best first.
     pub fn handle_ways_of(&mut self, sa: IkeSaId, ways: &[Way], now: Instant) {
-        self.own.tunnels.moving().handle_ways(sa, ways);
+        self.own.tunnels.moving().handle_ways(sa, ways, now);
+        self.own.tunnels.live().stir_all();
         self.drain(now);
     }
 
     /// By which pairs of addresses packets can leave now: all of them, for each of
     /// [`Self::remotes`] the best first.
     pub fn handle_ways(&mut self, ways: &[Way], now: Instant) {
-        self.own.tunnels.handle_ways(ways);
+        self.own.tunnels.handle_ways(ways, now);
         // The best of each comes first, and is the last to be entered.
         let best = ways.iter().rev().map(|way| (way.remote, way.local));
         let best: BTreeMap<_, _> = best.collect();

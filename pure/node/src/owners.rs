@@ -91,6 +91,16 @@ impl Owners {
         self.licensing.placement().set_place(peer, None);
     }
 
+    /// Reviews live paths, and asks for signs of life there. Returns true if there is anything to
+    /// carry out.
+    pub fn review_paths(&mut self, turn: &mut Turn<'_>) -> bool {
+        let any = self.tunnels.review_paths(turn);
+        let due = self.tunnels.live().take_pings();
+        let (pings, sas) = self.pings();
+        due.into_iter().for_each(|child| pings.check(child, sas));
+        any
+    }
+
     /// Issues pending tokens and presents received ones. Returns true if there were any.
     pub fn migrate(&mut self, turn: &mut Turn<'_>) -> bool {
         let Some(mobile_ip) = &mut self.mobile_ip else {

@@ -4,8 +4,8 @@
 //! A dummy has the next header 59, and a receiver that knows nothing of probes discards it (RFC
 //! 4303 section 2.6). So a probe has the encapsulation, the SPI and the numbers of data, and
 //! nothing but its length distinguishes it on the path. The payload of other dummies of ours is
-//! zero. A notice before a probe tells its number, so that the loss of the probe is not taken for
-//! one of data.
+//! zero. A ping with the number zero checks a path, and is not counted. A notice before a probe
+//! tells its number, so that the loss of the probe is not taken for one of data.
 //!
 //! ```text
 //! "STPM" | kind(1) | 0(1) | length of the probe(2) | number(8)      then zeros up to the length
@@ -97,6 +97,14 @@ impl Probe {
             octets: 0,
             number,
         }
+    }
+
+    /// A ping that asks for a sign of life on the path of its SA. Neither end counts it.
+    pub const CHECK: Self = Self::ping(0);
+
+    /// Returns true if this is a check of a path, or the answer to one.
+    pub const fn is_check(&self) -> bool {
+        matches!(self.kind, Kind::Ping | Kind::Answer) && self.number == 0
     }
 
     /// Returns a ping.

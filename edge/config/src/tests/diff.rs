@@ -64,6 +64,7 @@ rekey = "40m"
 pfs = false
 mobike = "off"
 clone = true
+probe_paths = "30s"
 resources = 4
 nat = "forbidden"
 resume = "ticket"
@@ -121,6 +122,8 @@ pubkey = "second.pub"
 local = ["10.8.0.1/32"]
 remote = ["10.6.0.1/32"]
 esn = true
+paths = 2
+unencrypted = { suite = "null-sha256", until = 2026-12-24T18:00:00Z }
 mode = "beet"
 [peer.erin.child.voice]
 remote = ["10.6.0.2/32"]
@@ -311,6 +314,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("peer.alice.suite", "aes256gcm16", "aes128gcm16", Anew),
         ("peer.alice.groups", "p256", "x25519", Anew),
         ("peer.alice.kem", "mlkem1024", "mlkem768", Anew),
+        ("peer.erin.unencrypted", "null-sha256", "null-sha512", Anew),
         ("peer.alice.liveness", "20s", "1500ms", Applied),
         ("peer.alice.local", "[\"10.8.0.0/16", "[\"10.8.0.0/17", Anew),
         ("peer.alice.remote", "10.1.0.2/32", "10.1.0.3/32", Anew),
@@ -356,12 +360,19 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ),
         ("peer.alice.clone", "clone = true", "clone = false", Anew),
         (
+            "peer.alice.probe_paths",
+            "probe_paths = \"30s\"",
+            "probe_paths = \"off\"",
+            Anew,
+        ),
+        (
             "peer.alice.resources",
             "resources = 4",
             "resources = 8",
             Anew,
         ),
         ("peer.erin.esn", "esn = true\n", "", Anew),
+        ("peer.erin.paths", "paths = 2\n", "paths = 3\n", Anew),
         ("peer.erin.mode", "mode = \"beet\"\n", "", Anew),
         (
             "peer.erin.child.voice.mode",

@@ -583,13 +583,6 @@ pub const FEATURES: &[Feature] = &[
         not_needed: &[],
     },
     Feature {
-        id: "licence-domain",
-        name: "Licences for all nodes of a domain, proved by named CAs, each with keys of its own",
-        keys: &["peer.licences.at_most", "licensed.at"],
-        verbs: &["status", "zones", "audit", "reload"],
-        not_needed: &[],
-    },
-    Feature {
         id: "handover-shared",
         name: "Hand-over by shared PKD: few licensed nodes at a time have the same keys",
         keys: &["peer.holders", "peer.handover", "handover.neighbours"],

@@ -205,7 +205,6 @@ fn of_refusal(why: &Refusal) -> Advice {
         Refusal::CloneNotAgreed => "set `clone = true` at both ends",
         Refusal::AnotherChild => "add a [peer.NAME.child.NAME] for that traffic",
         Refusal::OfferRefused(nodes) => of_offer(nodes),
-        Refusal::TooManyOfDomain { .. } => "raise `at_most` in the licence of the domain",
         Refusal::TooManyResources(_) | Refusal::NoMoreResources => {
             "set the same `resources` at both ends"
         }

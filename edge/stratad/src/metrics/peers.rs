@@ -7,7 +7,7 @@ use model::Instant;
 use node::{Node, PeerNumbers, PeerState};
 use std::fmt::Display;
 
-/// Most peers with metrics of their own: a collector keeps each series, and the text has twelve
+/// Most peers with metrics of their own: a collector keeps each series, and the text has thirteen
 /// lines for each peer.
 pub const MOST_PEERS: usize = 1000;
 
@@ -61,6 +61,16 @@ impl Peers<'_> {
         self.gauge("peer_round_trip_seconds", help, |peer| {
             Some(peer.round_trip?.as_secs_f64())
         });
+        let help = "Share of the newest 20 requests that were lost on the current path, if measured";
+        self.gauge("peer_path_lost_ratio", help, |peer| {
+            Some(f64::from(peer.lost?) / 100.0)
+        });
+        let help = "Moves of the tunnel to another path without a pause (RFC 7791)";
+        self.counter("peer_hand_overs_total", help, |peer| {
+            peer.has_tunnels.then_some(peer.hand_overs)
+        });
+        let help = "Paths that carry packets at the same time, if `paths` allows several";
+        self.gauge("peer_live_paths", help, |peer| peer.live_paths);
         let help = "Rekeys of the IKE SA and of child SAs";
         self.counter("peer_rekeys_total", help, |peer| {
             is_one(peer).then_some(peer.rekeys)
@@ -72,6 +82,10 @@ impl Peers<'_> {
         let help = "1 if the peer has a child SA that packets are sent on";
         self.gauge("tunnel_up", help, |peer| {
             peer.has_tunnels.then(|| u8::from(peer.tunnels > 0))
+        });
+        let help = "1 if a child SA that packets are sent on is not encrypted (`unencrypted`)";
+        self.gauge("tunnel_unencrypted", help, |peer| {
+            peer.has_tunnels.then(|| u8::from(peer.unencrypted))
         });
         let help = "Octets of inner datagrams received and accepted";
         self.carried("tunnel_received_bytes_total", help, |peer| {

@@ -1,7 +1,6 @@
 //! Mobility: MOBIKE, Mobile IPv4, hand-over of keys, random walks.
 
 mod claims;
-mod domain;
 mod handover;
 mod holders;
 mod live_paths;

@@ -14,6 +14,7 @@ pub(crate) mod fragment;
 pub(crate) mod guess;
 pub(crate) mod intermediate;
 pub(crate) mod level;
+pub(crate) mod live_path;
 pub(crate) mod liveness;
 pub(crate) mod migration;
 pub(crate) mod mobike;

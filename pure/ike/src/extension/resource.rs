@@ -59,9 +59,11 @@ pub(crate) fn is_agreed(peer: &Peer, message: &Message) -> bool {
 }
 
 /// Returns the maximum number of child SAs of one of a peer's IKE SAs: the configured limit, plus
-/// room for the additional ones and their replacements.
+/// room for the additional ones, those on further paths, and their replacements.
 pub(crate) fn most_children(peer: &Peer, limits: &Limits) -> usize {
-    limits.children + 2 * usize::from(peer.features.resources.saturating_sub(1))
+    let [resources, paths] = [peer.features.resources, peer.features.paths];
+    let more = [resources, paths].map(|most| usize::from(most.saturating_sub(1)));
+    limits.children + 2 * more.iter().sum::<usize>()
 }
 
 /// Returns the names of the additional child SAs for the traffic of the first one.

@@ -30,9 +30,9 @@ use crate::session::task::{Answer, Succession, Task, Then};
 use crate::session::{Lifetime, Session, Terms};
 use crate::task::liveness::Check;
 use crate::task::{
-    child, clone, confirm, crash, delete, follow, follow_up, grant, leave, licences, liveness,
-    mobike, opening, ping, reauth, redirect, rekey_child, rekey_ike, renew, ticket, token, upkeep,
-    window,
+    child, clone, confirm, crash, delete, follow, follow_up, grant, leave, licences, live_path, liveness,
+    measure, mobike, opening, ping, reauth, redirect, rekey_child, rekey_ike, renew, ticket, token,
+    upkeep, window,
 };
 use model::{Deadline, InnerAddresses, Instant, Path};
 use std::time::Duration;
@@ -147,6 +147,12 @@ pub(crate) fn begin(
     if several && !session.terms.resources {
         turn.ctx
             .refused(Some(turn.core.peer_id()), Refusal::WithoutResources);
+    }
+    let paths = turn.core.peer(turn.ctx.config);
+    let paths = paths.is_some_and(|peer| peer.features.paths > 1);
+    if paths && !session.is_extended() {
+        turn.ctx
+            .refused(Some(turn.core.peer_id()), Refusal::WithoutPaths);
     }
     mobike::tell_addresses(&session, turn);
     if let Some(inside) = inside {
@@ -275,11 +281,20 @@ pub(crate) fn probe(session: &mut Session, path: Path, turn: &mut Turn<'_, '_>) 
         send_next(session, turn);
     }
     let path = tcp::named(turn, path);
+    live_path::join(session);
     if let Some(datagrams) = turn.core.requests.oldest() {
         turn.ctx.out.counters.retransmitted += 1;
         turn.ctx.transmit_all(path, datagrams);
     }
     turn.core.requests.exclude();
+}
+
+/// Measures a path by a request that is sent on it alone.
+pub(crate) fn measure(session: &mut Session, path: Path, turn: &mut Turn<'_, '_>) {
+    if measure::begin(session, path, turn) {
+        send_next(session, turn);
+        turn.core.requests.wait(measure::PATIENCE, turn.ctx.now);
+    }
 }
 
 /// Gives up, as the peer does not answer.
@@ -416,7 +431,7 @@ fn conclude(
     if task.shows_our_address() {
         mobike::note_seen(session, message, path, turn.core);
     }
-    task.conclude(&Answer { message }, session, turn)
+    task.conclude(&Answer { message, path }, session, turn)
 }
 
 fn handle_request(
@@ -500,13 +515,18 @@ fn handle_create_child(
         session.respond(later, arrived, turn);
         return Then::Stay;
     }
-    let answer = match Renewal::read(request).map(|renewal| renewal.wish(request)) {
-        Some(Wish::Ike) if extension::clone::is_asked_for(request) => {
+    let added = extension::live_path::added(request).filter(|_| session.is_extended());
+    let wish = Renewal::read(request).map(|renewal| renewal.wish(request));
+    let answer = match (wish, added) {
+        (Some(Wish::Ike), _) if extension::clone::is_asked_for(request) => {
             return clone::answer(session, request, arrived, turn);
         }
-        Some(Wish::Ike) => return rekey_ike::answer(session, request, arrived, turn),
-        Some(Wish::Child(spi)) => rekey_child::answer(session, spi, request, turn),
-        Some(Wish::Another) | None => child::answer(session, request, turn),
+        (Some(Wish::Ike), _) => return rekey_ike::answer(session, request, arrived, turn),
+        (Some(Wish::Child(spi)), _) => rekey_child::answer(session, spi, request, turn),
+        (Some(Wish::Another), Some(number)) => {
+            live_path::answer(session, number, request, arrived, turn)
+        }
+        (Some(Wish::Another) | None, _) => child::answer(session, request, turn),
     };
     session.respond_renewal(answer, arrived, turn)
 }
@@ -522,6 +542,7 @@ fn handle_informational(
     let fatal = first_error(request).filter(|kind| is_fatal(*kind));
     let closes = extension::delete::closes_ike_sa(request);
     let deleted = delete::answer(&mut session, request, turn.ctx);
+    live_path::note_removed(&mut session, request, turn);
     let childless = !deleted.is_empty() && session.children.is_over();
     grant::note_revoked(&mut session, request, turn);
     grant::note_neighbours(&session, request, turn);
@@ -667,6 +688,7 @@ fn hand_over(
     session.openings.incomplete.clear();
     session.grants.offered.clear();
     session.queue.reset(|task| task.ends_with_keys());
+    live_path::repeat(&mut session, turn);
     let lifetime = lifetimes(turn.core, turn.ctx.config).ike;
     session.lifetime.keys = Age::begin(lifetime, turn.ctx.config, turn.ctx.rng, turn.ctx.now);
     let (sa, peer) = (next.id, next.peer_id());

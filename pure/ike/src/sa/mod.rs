@@ -45,7 +45,7 @@ use crate::down_reason::DownReason;
 use crate::extension::tcp;
 use crate::peer_table::PeerTable;
 use crate::session::Session;
-use crate::task::{follow, stream};
+use crate::task::{follow, live_path, stream};
 use crate::window::Due;
 use arrived::Arrived;
 use auth_sent::AuthSent;
@@ -201,10 +201,12 @@ impl Sa {
             }
             let mut children = Vec::new();
             if let State::Established(state) = &mut self.state {
-                if follow::repeat_there(state, &datagrams, turn.ctx) {
+                if follow::repeat_there(state, &datagrams, turn.ctx)
+                    || live_path::repeat_apart(state, &datagrams, turn)
+                {
                     return;
                 }
-                children = state.children.ids();
+                children = state.children.on_path_of_ike();
             }
             tcp::repeat(turn, children, &datagrams);
             return;

@@ -8,6 +8,7 @@ pub(crate) mod child_request;
 pub(crate) mod children;
 pub(crate) mod follow;
 pub(crate) mod grants;
+pub(crate) mod live_paths;
 pub(crate) mod openings;
 pub(crate) mod pace;
 pub(crate) mod queue;
@@ -31,6 +32,7 @@ use children::{Age, Children};
 use crypto::UnixTime;
 use follow::Follow;
 use grants::{Grants, Offered};
+use live_paths::LivePaths;
 use model::{InnerAddresses, Instant};
 use openings::Openings;
 use queue::Queue;
@@ -52,6 +54,8 @@ pub(crate) struct Session {
     /// MOBIKE state, if both ends support MOBIKE.
     pub(crate) mobike: Option<Mobike>,
     pub(crate) follow: Follow,
+    /// The paths beside that of the IKE SA.
+    pub(crate) paths: LivePaths,
     pub(crate) children: Children,
     pub(crate) upkeep: Upkeep,
     pub(crate) openings: Openings,
@@ -148,6 +152,7 @@ impl Session {
             terms,
             mobike: None,
             follow: Follow::begin(home),
+            paths: LivePaths::default(),
             children: Children::default(),
             upkeep: Upkeep::default(),
             openings: Openings::default(),
@@ -224,6 +229,11 @@ impl Session {
     /// the peer's messages.
     pub(crate) fn chooses_path(&self) -> Option<bool> {
         self.mobike.as_ref().map(|mobike| mobike.decides)
+    }
+
+    /// Returns true if both ends support MOBIKE-X.
+    pub(crate) fn is_extended(&self) -> bool {
+        self.mobike.as_ref().is_some_and(|mobike| mobike.extended)
     }
 
     /// Returns true if moves of this SA are announced, so that "other messages" move nothing (RFC

@@ -88,6 +88,13 @@ impl Queue {
         self.running.iter_mut().map(|(_, task)| task)
     }
 
+    /// Returns the outstanding task in the request with this message ID.
+    pub(crate) fn running_as(&mut self, id: u32) -> Option<&mut Box<dyn Task>> {
+        let mut running = self.running.iter_mut();
+        let found = running.find(|(running, _)| *running == id);
+        found.map(|(_, task)| task)
+    }
+
     /// Returns the outstanding tasks of one type.
     pub(crate) fn running_of<T: Task>(&self) -> impl Iterator<Item = &T> {
         self.running().filter_map(of_type)

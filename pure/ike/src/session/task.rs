@@ -2,6 +2,7 @@
 
 use super::Session;
 use super::child_request::ChildRequest;
+use super::live_paths::Apart;
 use super::successor::Successor;
 use crate::config::Timers;
 use crate::down_reason::DownReason;
@@ -33,7 +34,17 @@ pub(crate) trait Task: Any + Send {
 
     /// Returns the path on which the request is sent.
     fn path(&self, _: &Session, core: &Core) -> Path {
-        core.path
+        self.apart().map_or(core.path, |apart| apart.path)
+    }
+
+    /// Returns the own path of a request that is about another path than that of the IKE SA.
+    fn apart(&self) -> Option<&Apart> {
+        None
+    }
+
+    /// Returns the same mutably.
+    fn apart_mut(&mut self) -> Option<&mut Apart> {
+        None
     }
 
     /// Returns true if a queued task is no longer necessary.
@@ -53,6 +64,11 @@ pub(crate) trait Task: Any + Send {
 
     /// Returns true if the task moves the SA to another path, or checks the path of the peer.
     fn moves(&self) -> bool {
+        false
+    }
+
+    /// Returns true if the task measures a path, and is not retransmitted for a while.
+    fn measures(&self) -> bool {
         false
     }
 
@@ -138,6 +154,8 @@ impl Wanted<'_> {
 /// The answer to a request.
 pub(crate) struct Answer<'a> {
     pub(crate) message: &'a Message,
+    /// The path on which it arrived.
+    pub(crate) path: Path,
 }
 
 /// What the dispatch does after a request or an answer.

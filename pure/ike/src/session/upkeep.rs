@@ -1,6 +1,7 @@
 //! The times of requests for child SAs that are missing.
 
 use crate::config;
+use crate::extension::live_path::live_path;
 use model::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -63,10 +64,13 @@ impl Upkeep {
         self.pauses.remove(&name.map(str::to_owned));
     }
 
-    /// Requests the child SAs with these names, which an SA had that this one replaces. Slots are
-    /// left to the caller.
+    /// Requests the child SAs with these names, which an SA had that this one replaces. Slots and
+    /// further paths are left to the caller.
     pub(crate) fn inherit(&mut self, mut names: BTreeSet<Option<String>>) {
-        names.retain(|name| !config::is_slot(name.as_deref()));
+        names.retain(|name| {
+            let name = name.as_deref();
+            !config::is_slot(name) && live_path(name).is_none()
+        });
         self.inherited = names;
     }
 }

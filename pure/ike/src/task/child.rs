@@ -10,17 +10,18 @@
 
 use super::delete::DeleteChild;
 use super::liveness::Check;
-use super::{child_terms, liveness, opening, rekey_child};
+use super::{child_terms, live_path as path, liveness, opening, rekey_child};
 use crate::allowed_suites::AllowedEspSuites;
 use crate::child::{self, ChildConfig, ChildTerms, Offer, Requested};
 use crate::config;
 use crate::event::Event;
 use crate::exchange::{first_error, notify};
-use crate::extension::{resource, slot};
+use crate::extension::{live_path, resource, slot};
 use crate::refusal::Refusal;
 use crate::sa::turn::Turn;
 use crate::session::Session;
 use crate::session::child_request::{Attempt, ChildRequest, Settled};
+use crate::session::live_paths::Apart;
 use crate::session::task::{Answer, Subject, Task, Then, Wanted};
 use model::ChildSaId;
 use wire::ike::{ExchangeType, Message, NotifyType, Payload};
@@ -29,6 +30,8 @@ use wire::ike::{ExchangeType, Message, NotifyType, Payload};
 pub(crate) struct NewChild {
     pub(crate) name: Option<String>,
     request: ChildRequest,
+    /// The path that the child SA is for, if it is not that of the IKE SA.
+    apart: Option<Apart>,
 }
 
 impl Task for NewChild {
@@ -48,6 +51,14 @@ impl Task for NewChild {
         let name = self.name.as_deref();
         let full = session.upkeep.is_full && resource::is_additional(name);
         full || session.children.current(name).is_some() || session.openings.is_open(name)
+    }
+
+    fn apart(&self) -> Option<&Apart> {
+        self.apart.as_ref()
+    }
+
+    fn apart_mut(&mut self) -> Option<&mut Apart> {
+        self.apart.as_mut()
     }
 
     fn wants(&self) -> Option<Wanted<'_>> {
@@ -87,7 +98,8 @@ fn ask(session: &mut Session, name: Option<&str>, attempt: Attempt, turn: &mut T
     let Some((peer, policy)) = peer.and_then(|peer| Some((peer, peer.policy(name)?))) else {
         return;
     };
-    let menu = AllowedEspSuites::of(peer, attempt.groups(peer));
+    let unencrypted = peer.unencrypted_now(turn.ctx.today);
+    let menu = AllowedEspSuites::to_offer(peer, attempt.groups(peer), unencrypted);
     let ground = session.mode_context(turn.core);
     let spis = turn.ctx.spis(turn.core.id, name);
     let offer = match Offer::new(menu, &policy, ground, session.terms.private, spis) {
@@ -103,6 +115,7 @@ fn ask(session: &mut Session, name: Option<&str>, attempt: Attempt, turn: &mut T
         peer,
         policy: &policy,
         addresses: session.terms.addresses,
+        today: turn.ctx.today,
     };
     let mut request = ChildRequest::new(offer, attempt, None, config, turn.ctx.rng);
     if session.terms.resources && resource::number(name).is_some() {
@@ -114,8 +127,17 @@ fn ask(session: &mut Session, name: Option<&str>, attempt: Attempt, turn: &mut T
         .then(|| slot::offer(peer, name))
         .flatten();
     request.payloads.extend(slot);
+    let own = session.paths.of(name);
+    let added = own.map(|own| live_path::add(own.number, own.path));
+    request.payloads.extend(added.into_iter().flatten());
+    let apart = own.map(|own| Apart::new(own.path));
     let name = name.map(str::to_owned);
-    session.ask(NewChild { name, request }, turn);
+    let new = NewChild {
+        name,
+        request,
+        apart,
+    };
+    session.ask(new, turn);
 }
 
 /// Answers a request for an additional child SA.
@@ -195,7 +217,7 @@ fn conclude(session: &mut Session, new: NewChild, response: &Message, turn: &mut
     if let Some(error) = first_error(response) {
         return note_refused(session, new, error, response, turn);
     }
-    let NewChild { name, request } = new;
+    let NewChild { name, request, .. } = new;
     child_terms::note_exchange(session, &request, turn);
     let (spi, rival) = (request.spi, request.rival());
     let peer = turn.core.peer(turn.ctx.config);
@@ -213,6 +235,7 @@ fn conclude(session: &mut Session, new: NewChild, response: &Message, turn: &mut
         peer,
         policy: &policy,
         addresses: session.terms.addresses,
+        today: turn.ctx.today,
     };
     match request.conclude(config, response, &session.keys) {
         Ok(Settled::Stays(terms)) => {
@@ -221,9 +244,13 @@ fn conclude(session: &mut Session, new: NewChild, response: &Message, turn: &mut
         }
         Ok(Settled::Follows(request)) => {
             session.openings.close(name.as_deref());
-            let request = *request;
-            let new = Box::new(NewChild { name, request });
-            session.queue.push_first(new);
+            let own = session.paths.of(name.as_deref());
+            let new = NewChild {
+                apart: own.map(|own| Apart::new(own.path)),
+                request: *request,
+                name,
+            };
+            session.queue.push_first(Box::new(new));
         }
         Ok(Settled::Goes) => session.ask(DeleteChild::unused(spi), turn),
         // If the peer does not continue either, the child SA is missing, and requested again.
@@ -233,6 +260,7 @@ fn conclude(session: &mut Session, new: NewChild, response: &Message, turn: &mut
         Err(why) => {
             session.ask(DeleteChild::unused(spi), turn);
             session.upkeep.put_off(name.as_deref(), turn.ctx.now);
+            path::note_refused(session, name.as_deref(), None, turn);
             let why = Box::new(why);
             turn.ctx.refused(
                 Some(turn.core.peer_id()),
@@ -276,7 +304,7 @@ fn note_refused(
     response: &Message,
     turn: &mut Turn<'_, '_>,
 ) {
-    let NewChild { name, request } = new;
+    let NewChild { name, request, .. } = new;
     if request.rival().is_some() || session.children.current(name.as_deref()).is_some() {
         return;
     }
@@ -288,6 +316,7 @@ fn note_refused(
     if request.is_contested() {
         return;
     }
+    path::note_refused(session, name.as_deref(), Some(error), turn);
     let again = session.upkeep.put_off(name.as_deref(), turn.ctx.now);
     if error == NotifyType::TS_MAX_QUEUE && resource::is_additional(name.as_deref()) {
         session.upkeep.is_full = true;
@@ -298,7 +327,10 @@ fn note_refused(
     if error == NotifyType::TEMPORARY_FAILURE {
         liveness::note_busy(session, turn);
     }
-    let passes = [NotifyType::TEMPORARY_FAILURE, NotifyType::STATE_NOT_FOUND];
+    let passes = match session.paths.of(name.as_deref()) {
+        Some(_) => vec![NotifyType::TEMPORARY_FAILURE, NotifyType::NO_ADDITIONAL_SAS],
+        None => vec![NotifyType::TEMPORARY_FAILURE, NotifyType::STATE_NOT_FOUND],
+    };
     // The peer was temporarily busy, or has been for too long.
     if passes.contains(&error) && !again {
         return;
@@ -329,14 +361,18 @@ pub(crate) fn add(
     }
     let age = child_terms::age_of(&terms, turn);
     session.children.add(id, &terms, age);
-    let waits = resource::is_additional(name) || config::is_slot(name);
+    let has_path = session.paths.of(name).is_some();
+    let waits = resource::is_additional(name) || config::is_slot(name) || has_path;
     if !ours && waits {
         session
             .openings
             .unsure
             .add(id, &turn.core.responses, turn.ctx.now);
     }
-    let child = child_terms::described(session, id, terms, ours, turn.core);
+    if !ours && has_path {
+        path::begin_check(session, terms.name.as_deref(), turn);
+    }
+    let child = child_terms::described(session, id, terms, ours, turn);
     turn.ctx.event(Event::ChildUp(Box::new(child)));
     id
 }

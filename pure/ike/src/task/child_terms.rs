@@ -2,20 +2,20 @@
 
 use super::licences;
 use crate::allowed_suites::{AllowedEspSuites, groups_of};
-use crate::child::{self, Agreed, ChildConfig, ChildTerms};
-use crate::config::{Lifetimes, Peer};
+use crate::child::{self, Agreed, Before, ChildConfig, ChildTerms};
+use crate::config::{Lifetimes, Peer, Unencrypted};
 use crate::exchange::create_child::{Nonce, Offered, Renewal, renewal};
 use crate::exchange::notify;
+use crate::extension::live_path::live_path;
 use crate::extension::resource;
 use crate::policy::Policy;
 use crate::proposal::choose_esp;
 use crate::refusal::Refusal;
-use crate::sa::core::Core;
 use crate::sa::turn::Turn;
 use crate::session::Session;
 use crate::session::child_request::ChildRequest;
 use crate::session::children::Age;
-use model::{ChildSa, ChildSaId, Spi, ZoneAgreement};
+use model::{ChildSa, ChildSaId, EspSuite, Spi};
 use wire::ike::{GroupId, Message, NotifyType, Payload};
 
 /// An answer to a request: the payloads, the child SA, and the lower of both nonces.
@@ -24,16 +24,18 @@ pub(crate) type Answer = (Vec<Payload>, Agreed, Vec<u8>);
 /// Returns the group of a request's public value, if we can use it: an end that selects NONE "MUST
 /// ignore the initiator's KE payload" (RFC 7296 section 3.3.6). `Err` holds the group of an
 /// acceptable proposal if the public value is of another group.
-fn usable_group(theirs: &Renewal<'_>, peer: &Peer) -> Result<Option<GroupId>, GroupId> {
+fn usable_group(
+    theirs: &Renewal<'_>,
+    peer: &Peer,
+    unencrypted: &[EspSuite],
+) -> Result<Option<GroupId>, GroupId> {
     let Some(key) = theirs.key else {
         return Ok(None);
     };
     let chosen = |groups| {
-        let choice = choose_esp(
-            theirs.proposals,
-            &AllowedEspSuites::of(peer, groups),
-            Spi(0),
-        );
+        let offered = theirs.proposals;
+        let menu = AllowedEspSuites::to_choose(peer, groups, unencrypted, offered);
+        let choice = choose_esp(offered, &menu, Spi(0));
         choice.and_then(|choice| choice.group)
     };
     let ours = groups_of(peer);
@@ -58,12 +60,11 @@ pub(crate) fn note_exchange(
     }
 }
 
-/// Answers a request for a child SA. `before` is the zone agreement of the child SA that it
-/// replaces.
+/// Answers a request for a child SA. `before` is the child SA that it replaces.
 pub(crate) fn agree(
     session: &Session,
     policy: &Policy<'_>,
-    before: Option<Option<&ZoneAgreement>>,
+    before: Option<Before<'_>>,
     request: &Message,
     turn: &mut Turn<'_, '_>,
 ) -> Result<Answer, Payload> {
@@ -72,7 +73,8 @@ pub(crate) fn agree(
     let peer = peer.ok_or_else(|| refuse(NotifyType::NO_ADDITIONAL_SAS))?;
     let theirs = Renewal::read(request);
     let theirs = theirs.ok_or_else(|| refuse(NotifyType::INVALID_SYNTAX))?;
-    let group = usable_group(&theirs, peer).map_err(|wanted| {
+    let unencrypted = child::unencrypted(peer, before, turn.ctx.today);
+    let group = usable_group(&theirs, peer, unencrypted).map_err(|wanted| {
         let wanted = wanted.0.to_be_bytes().to_vec();
         notify(NotifyType::INVALID_KE_PAYLOAD, wanted)
     })?;
@@ -89,6 +91,7 @@ pub(crate) fn agree(
         peer,
         policy,
         addresses: session.terms.addresses,
+        today: turn.ctx.today,
     };
     let ground = session.mode_context(turn.core);
     let spis = turn.ctx.spis(turn.core.id, policy.name);
@@ -115,6 +118,11 @@ pub(crate) fn age_of(terms: &ChildTerms, turn: &mut Turn<'_, '_>) -> Age {
     let policy = peer.and_then(|peer| peer.policy(terms.name.as_deref()));
     let lifetime = policy.map_or(Lifetimes::default().child, |policy| policy.lifetime);
     let mut age = Age::begin(lifetime, turn.ctx.config, turn.ctx.rng, turn.ctx.now);
+    let accepted = peer.and_then(|peer| peer.unencrypted.as_ref());
+    if let Some(accepted) = accepted.filter(|_| terms.is_unencrypted()) {
+        let left = accepted.left(turn.ctx.today);
+        age.end_within(left, Unencrypted::NOTICE, turn.ctx.now);
+    }
     if let (Some(policy), Some(agreement)) = (policy, &terms.agreement) {
         licences::adapt(
             &mut age,
@@ -133,16 +141,18 @@ pub(crate) fn described(
     id: ChildSaId,
     terms: ChildTerms,
     initiator: bool,
-    core: &Core,
+    turn: &Turn<'_, '_>,
 ) -> ChildSa<crypto::Secret> {
+    let name = terms.name.as_deref();
+    let path = session.paths.of(name).map(|known| known.path);
     ChildSa {
         id,
-        resource: resource::number(terms.name.as_deref()).filter(|_| session.terms.resources),
-        ike: core.id,
-        peer: core.peer_id(),
+        resource: place(session, name, turn),
+        ike: turn.core.id,
+        peer: turn.core.peer_id(),
         name: terms.name,
         mode: terms.mode,
-        path: core.esp,
+        path: path.unwrap_or(turn.core.esp),
         local: terms.local,
         remote: terms.remote,
         inbound: terms.inbound,
@@ -155,4 +165,13 @@ pub(crate) fn described(
         exchanges: terms.exchanges,
         initiator,
     }
+}
+
+/// Returns the index of a child SA among those for the same traffic, if there may be several.
+fn place(session: &Session, name: Option<&str>, turn: &Turn<'_, '_>) -> Option<u8> {
+    if let Some(number) = live_path(name) {
+        return Some(number - 1);
+    }
+    let paths = name.is_none() && super::live_path::most(session, turn) > 1;
+    resource::number(name).filter(|_| session.terms.resources || paths)
 }

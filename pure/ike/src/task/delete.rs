@@ -1,6 +1,6 @@
 //! Deletion of child SAs (RFC 7296 section 1.4.1).
 
-use super::upkeep;
+use super::{live_path, upkeep};
 use crate::down_reason::DownReason;
 use crate::event::Event;
 use crate::extension::delete;
@@ -32,8 +32,9 @@ impl Task for DeleteChild {
         self.child.map_or(Subject::Nothing, Subject::Child)
     }
 
-    fn payloads(&self, _: &Session, _: &mut Turn<'_, '_>) -> Vec<Payload> {
-        vec![delete::child(self.inbound)]
+    fn payloads(&self, session: &Session, _: &mut Turn<'_, '_>) -> Vec<Payload> {
+        let removal = live_path::removal(session, self.child);
+        [vec![delete::child(self.inbound)], removal].concat()
     }
 
     fn is_moot(&self, session: &Session) -> bool {

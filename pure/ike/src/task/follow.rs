@@ -122,7 +122,7 @@ pub(crate) fn follow(session: &mut Session, arrived: &Arrived<'_>, turn: &mut Tu
         // and knows it.
         (true, true) if !session.terms.contact.ours => {
             protected::switch_to(turn, arrived.path);
-            turn.carry(session.children.ids());
+            turn.carry(session.children.on_path_of_ike());
         }
         // "When switching from UDP to TCP, a new IKE_SA_INIT exchange MUST be initiated" (RFC
         // 9329 section 5.1).
@@ -424,7 +424,7 @@ pub(crate) fn end_step(session: &mut Session, turn: &mut Turn<'_, '_>) {
             Unfollowed::StillThere
         }
         (Step::Old, packets) => {
-            let children = session.children.ids();
+            let children = session.children.on_path_of_ike();
             let old_is_silent = packets.is_none_or(|packets| !packets.old_answers);
             let together = turn.core.path.remote == turn.core.esp.remote;
             let all = packets.is_none() || !session.announces_moves() && together && old_is_silent;

@@ -11,7 +11,7 @@
 use super::delete::DeleteChild;
 use super::{child, child_terms, licences, liveness, opening, upkeep};
 use crate::allowed_suites::AllowedEspSuites;
-use crate::child::{ChildConfig, ChildTerms, Offer};
+use crate::child::{Before, ChildConfig, ChildTerms, Offer, unencrypted};
 use crate::down_reason::DownReason;
 use crate::event::Event;
 use crate::exchange::create_child::about;
@@ -85,8 +85,12 @@ pub(crate) fn request(session: &mut Session, id: ChildSaId, turn: &mut Turn<'_, 
     let Some((peer, child)) = peer.zip(child) else {
         return;
     };
-    if session.openings.is_open(child.name.as_deref()) {
+    let name = child.name.as_deref();
+    if session.openings.is_open(name) {
         return;
+    }
+    if session.paths.is_unproved(name) {
+        return session.children.renew_later(Some(id), turn.ctx);
     }
     if let Some(policy) = peer.policy(child.name.as_deref()) {
         let attempt = Attempt::first(peer, &policy);
@@ -102,7 +106,8 @@ fn ask(session: &mut Session, id: ChildSaId, attempt: Attempt, turn: &mut Turn<'
     };
     let policy = peer.policy(old.name.as_deref());
     let offered = policy.and_then(|policy| {
-        let menu = AllowedEspSuites::of(peer, attempt.groups(peer));
+        let unencrypted = unencrypted(peer, Some(old.before()), turn.ctx.today);
+        let menu = AllowedEspSuites::to_offer(peer, attempt.groups(peer), unencrypted);
         let ground = session.mode_context(turn.core);
         let before = old.agreement.as_ref();
         let offer = {
@@ -118,6 +123,7 @@ fn ask(session: &mut Session, id: ChildSaId, attempt: Attempt, turn: &mut Turn<'
         peer,
         policy: &policy,
         addresses: session.terms.addresses,
+        today: turn.ctx.today,
     };
     let request = ChildRequest::new(offer, attempt, Some(old.inbound), config, turn.ctx.rng);
     let name = old.name.clone();
@@ -153,15 +159,20 @@ pub(crate) fn answer(
     // A replaced child SA is about to be deleted (section 2.25.1).
     let current = matches!(old.life, Life::Current(_));
     let (id, name, agreement) = (old.id, old.name.clone(), old.agreement.clone());
+    let before = Before {
+        agreement: agreement.as_ref(),
+        encrypted: old.encrypted,
+    };
     let inherited = turn.ctx.is_inherited(turn.core.id, name.as_deref());
-    if !current || inherited || full || session.is_rekeying() {
+    let unproved = session.paths.is_unproved(name.as_deref());
+    if !current || inherited || full || unproved || session.is_rekeying() {
         return later();
     }
     let policy = turn.core.peer(turn.ctx.config);
     let Some(policy) = policy.and_then(|peer| peer.policy(name.as_deref())) else {
         return later();
     };
-    match child_terms::agree(session, &policy, Some(agreement.as_ref()), request, turn) {
+    match child_terms::agree(session, &policy, Some(before), request, turn) {
         Err(refusal) => vec![refusal],
         Ok((payloads, agreed, lower_nonce)) => {
             opening::open(session, Some(id), payloads, agreed, lower_nonce, turn)
@@ -204,6 +215,7 @@ fn conclude(
         peer,
         policy: &policy,
         addresses: session.terms.addresses,
+        today: turn.ctx.today,
     };
     match request.conclude(config, response, &session.keys)? {
         Settled::Stays(terms) => {
@@ -294,7 +306,7 @@ pub(crate) fn succeed(
             .unsure
             .add(id, &turn.core.responses, turn.ctx.now);
     }
-    let new = Box::new(child_terms::described(session, id, terms, ours, turn.core));
+    let new = Box::new(child_terms::described(session, id, terms, ours, turn));
     turn.ctx.event(Event::ChildRekeyed { old, new });
     id
 }

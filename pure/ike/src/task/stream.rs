@@ -16,7 +16,7 @@ pub(crate) fn reconnect(session: &mut Session, turn: &mut Turn<'_, '_>) {
     let path = another(turn.core.path, turn.ctx.rng);
     // "The Initiator MUST retransmit its request over this connection" (section 6.2).
     protected::switch_to(turn, path);
-    turn.carry(session.children.ids());
+    turn.carry(session.children.on_path_of_ike());
     session.announce_path();
     // "It is suggested that the TCP Originator send an UPDATE_SA_ADDRESSES message" or "an empty
     // informational message" (section 6.1).

@@ -17,7 +17,6 @@ mod cookie;
 mod crash;
 mod crossing;
 mod distribute;
-mod domain;
 mod encapsulation;
 mod ending;
 mod errors;

@@ -219,6 +219,13 @@ impl Requests {
         }
     }
 
+    /// Puts off the retransmission of the newest request, which was just sent.
+    pub(crate) fn wait(&mut self, pause: Duration, now: Instant) {
+        if let Some(pending) = self.pending.last_mut() {
+            pending.at = (now + pause).min(pending.until);
+        }
+    }
+
     /// Retransmits all outstanding requests after [`MOMENT`], and then with the delays of a new
     /// request.
     pub(crate) fn hasten(&mut self, now: Instant) {
@@ -236,6 +243,11 @@ impl Requests {
     /// Returns the time since which outstanding requests have had no response, if there are any.
     pub(crate) fn unanswered_since(&self) -> Option<Instant> {
         (!self.is_idle()).then_some(self.unanswered_since)
+    }
+
+    /// Begins to wait for a response now: so far, the outstanding requests were sent on other paths.
+    pub(crate) const fn begin_silence(&mut self, now: Instant) {
+        self.unanswered_since = now;
     }
 
     /// Returns the datagrams of the oldest outstanding request.

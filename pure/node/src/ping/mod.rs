@@ -126,6 +126,19 @@ impl Pings {
         }
     }
 
+    /// Asks for a sign of life on the path of a child SA.
+    pub fn check(&mut self, child: ChildSaId, sas: ChildSas<'_>) {
+        let of = sas.tunnels.children().get(child);
+        if let Some(of) = of.filter(|_| self.waiting.len() < MOST_WAITING) {
+            self.waiting.push_back(Waiting {
+                child,
+                peer: of.peer,
+                ike: of.ike,
+                probe: Probe::CHECK,
+            });
+        }
+    }
+
     /// Handles an authentic ping or answer.
     pub fn handle(&mut self, id: ChildSaId, probe: Probe, sas: ChildSas<'_>, turn: &mut Turn<'_>) {
         let Some(child) = sas.tunnels.children().get(id) else {
@@ -151,7 +164,9 @@ impl Pings {
             answered: 0,
             withheld: u64::from(withholds),
         };
-        turn.add(IkeCommand::NotePings(child.ike, counts));
+        if !ping.is_check() {
+            turn.add(IkeCommand::NotePings(child.ike, counts));
+        }
         if !withholds && self.waiting.len() < MOST_WAITING {
             self.waiting.push_back(Waiting {
                 child: id,
@@ -180,7 +195,7 @@ impl Pings {
                         run.handle_not_sent(waiting.probe.number, why);
                     }
                 }
-                (Kind::Answer, Ok(())) => {
+                (Kind::Answer, Ok(())) if !waiting.probe.is_check() => {
                     let one = PingCounts {
                         answered: 1,
                         ..PingCounts::default()

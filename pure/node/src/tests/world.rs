@@ -34,6 +34,9 @@ pub const MOBILE: usize = 0;
 pub const GATEWAY: usize = 1;
 pub const LICENSED: usize = 2;
 
+/// Second address of the mobile node.
+pub const SECOND: &str = "192.0.2.102";
+
 const ADDRESSES: [&str; 3] = ["192.0.2.2", "198.51.100.1", "203.0.113.3"];
 pub const NAMES: [&str; 3] = ["alice@example.net", "gw.example.net", "fa.example.net"];
 
@@ -54,6 +57,8 @@ pub struct Policies {
     pub kem: bool,
     /// Number of tunnels for the same traffic.
     pub resources: u8,
+    /// Number of paths that carry packets at the same time.
+    pub paths: u8,
     /// True if extended sequence numbers are requested: by the mobile node, and by the gateway.
     pub esn: [bool; 2],
     /// Mode of the first tunnel. Other modes than tunnel run between two hosts.
@@ -90,6 +95,7 @@ impl Default for Policies {
             voice: false,
             kem: false,
             resources: 1,
+            paths: 1,
             esn: [false; 2],
             mode: Mode::Tunnel,
             map: MapKind::Changeable,
@@ -167,6 +173,10 @@ pub struct World {
     pub silent_in: Option<(usize, u8)>,
     /// Hosts that receive no packets addressed to them.
     pub deaf: [bool; 3],
+    /// Addresses without a link: no packet leaves from there or arrives.
+    pub cut: Vec<IpAddr>,
+    /// An address from which no answer to an INFORMATIONAL request leaves.
+    pub mute: Option<IpAddr>,
     /// How the mobile node appears; without a NAT, under its own address and ports.
     pub nat: Nat,
     /// Number that the NAT adds to the ports of ESP packets in addition.
@@ -232,6 +242,8 @@ impl World {
             off: [false; 3],
             silent_in: None,
             deaf: [false; 3],
+            cut: Vec::new(),
+            mute: None,
             nat: Nat {
                 outside: address(MOBILE),
                 shift: 0,
@@ -470,7 +482,7 @@ impl World {
             if self.esp_lost[who] {
                 continue;
             }
-            let local = SocketAddr::new(ADDRESSES[who].parse().unwrap(), path.local.port());
+            let local = local_end(who, path);
             self.depart(who, Path { local, ..path }, payload);
         }
     }
@@ -486,10 +498,11 @@ impl World {
             };
             self.nodes[who].handle_too_big(report, self.now);
         }
-        if self.off[who] || (is_long && is_esp(&payload)) {
+        let is_cut = [path.local, path.remote].iter().any(|end| self.cut.contains(&end.ip()));
+        if self.off[who] || is_cut || (is_long && is_esp(&payload)) {
             return;
         }
-        if who == MOBILE {
+        if who == MOBILE && path.local.ip() == address(MOBILE) {
             let esp = path.local.port() != 500 && is_esp(&payload);
             let apart = if esp { self.apart } else { 0 };
             path.local = self.nat.outward(path.local);
@@ -520,6 +533,9 @@ impl World {
 
     /// Returns the host that receives at an address, and its local address.
     fn receiver(&self, remote: SocketAddr) -> Option<(usize, SocketAddr)> {
+        if remote.ip().to_string() == SECOND {
+            return Some((MOBILE, remote));
+        }
         if let Some(mut inside) = self.nat.inward(remote, address(MOBILE)) {
             if ![500, 4500].contains(&inside.port()) {
                 inside.set_port(inside.port().checked_sub(self.apart)?);
@@ -600,15 +616,18 @@ impl Hosts for World {
 
     fn collect(&mut self) {
         self.ask_stores();
-        for (who, address) in ADDRESSES.iter().enumerate() {
+        for who in 0..ADDRESSES.len() {
             while let Some(transmit) = self.nodes[who].poll_transmit() {
-                let local = SocketAddr::new(address.parse().unwrap(), transmit.path.local.port());
+                let local = local_end(who, transmit.path);
                 let path = Path {
                     local,
                     ..transmit.path
                 };
                 let message = datagram::ike(&transmit).to_vec();
-                let silent = self.silent_in == Some((who, message[18]));
+                // Of an INFORMATIONAL exchange (37), a message with the flag of a response.
+                let is_answer = message[18] == 37 && message[19] & 0x20 != 0;
+                let is_mute = is_answer && self.mute == Some(local.ip());
+                let silent = self.silent_in == Some((who, message[18])) || is_mute;
                 self.ike.push((who, message));
                 if silent {
                     continue;
@@ -646,6 +665,16 @@ impl Drop for World {
             self.watch.assert_documented();
         }
     }
+}
+
+/// Returns the local end of a packet: the mobile node has two addresses, and a host's first one is
+/// used where the system would choose.
+fn local_end(who: usize, path: Path) -> SocketAddr {
+    let local = match path.local.ip().to_string() == SECOND {
+        true => path.local.ip(),
+        false => address(who),
+    };
+    SocketAddr::new(local, path.local.port())
 }
 
 pub fn address(who: usize) -> IpAddr {
@@ -731,6 +760,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
     if who != LICENSED {
         peers[0].ike.resumption = policies.resumption;
         peers[0].ike.features.resources = policies.resources;
+        peers[0].ike.features.paths = policies.paths;
         peers[0].ike.features.esn = policies.esn[usize::from(who == GATEWAY)];
     }
     if policies.kem && who != LICENSED {

@@ -5,10 +5,12 @@ mod cover;
 pub(crate) mod desired;
 pub(crate) mod initiations;
 mod keys;
+pub(crate) mod live_paths;
 pub(crate) mod level;
 mod meter;
 pub(crate) mod moving;
 pub(crate) mod outside;
+mod path_health;
 pub(crate) mod rivals;
 mod silence;
 mod succession;
@@ -22,10 +24,11 @@ use cover::Cover;
 use crypto::Secret;
 use desired::{Entry, Peers, Refused, Retry, UnknownPeer};
 use esp::PeerSettings;
-use ike::{Resumption, is_slot};
+use ike::{Resumption, is_slot, live_path};
 use initiations::Initiations;
 use keys::KeyReports;
 use level::{Levels, NoLevel};
+use live_paths::{LivePaths, Scene};
 use meter::Meter;
 use model::{
     ChildSa, ChildSaId, Deadline, IkeSaId, Instant, LevelChoice, Mode, Path, PeerId, Signal,
@@ -50,6 +53,7 @@ pub(crate) struct Tunnels {
     children: Children,
     succession: Succession,
     moving: Moving,
+    live: LivePaths,
     cover: Cover,
     levels: Levels,
     silences: Silences,
@@ -89,6 +93,7 @@ impl Tunnels {
             children: Children::default(),
             succession: Succession::default(),
             moving: Moving::new(outside.natt_port()),
+            live: LivePaths::default(),
             cover: Cover::default(),
             levels: Levels::default(),
             silences: Silences::default(),
@@ -169,6 +174,7 @@ impl Tunnels {
     pub fn user_left(&mut self, peer: PeerId) {
         self.desired.forget(peer);
         self.tally.forget(peer);
+        self.live.forget(peer);
         self.rivals.retain(|other| other != peer);
         self.cover.set_interval(peer, None);
         self.levels.set_configured(peer, None);
@@ -282,7 +288,14 @@ impl Tunnels {
     /// Has an IKE SA take the place of another with the same peer.
     pub fn go_by(&mut self, sa: IkeSaId, peer: PeerId, turn: &mut Turn<'_>) {
         self.desired.up(peer, sa, turn.now);
+        self.live.stir(peer);
         turn.check(peer);
+    }
+
+    /// Records that a clone of an IKE SA has replaced it, on another path.
+    pub fn handed_over(&mut self, old: IkeSaId, sa: IkeSaId, peer: PeerId) {
+        self.moving.hand_over(old, sa);
+        self.tally.handed_over(peer);
     }
 
     /// Records a rekey of an IKE SA.
@@ -325,6 +338,7 @@ impl Tunnels {
         let lent = self.assigned.remove(&sa);
         self.moving.forget(sa);
         self.silences.forget(sa);
+        self.live.stir(peer);
         self.fall_back(peer, sa, turn);
         turn.check(peer);
         if self.current(peer).is_some_and(|other| other != sa) {
@@ -400,6 +414,9 @@ impl Tunnels {
             zoned: child.agreement.is_some(),
             mode: child.mode,
         });
+        note_unencrypted(child, turn);
+        let name = child.name.as_deref();
+        self.live.child_up(child.id, name, child.initiator);
         let is_additional = child.resource.is_some_and(|number| number > 0);
         let waits = is_additional || is_slot(child.name.as_deref());
         if waits {
@@ -418,11 +435,17 @@ impl Tunnels {
             outbound: child.outbound.spi,
             exchanges: child.exchanges.clone(),
         });
+        note_unencrypted(child, turn);
         self.tally.rekeyed(child.peer);
         let before = self.children.get(old);
+        let anew = before.is_some_and(|before| before.ike != child.ike);
+        if anew {
+            let name = child.name.as_deref();
+            self.live.child_up(child.id, name, child.initiator);
+        }
         let heir = Heir {
             old: Some(old),
-            anew: before.is_some_and(|before| before.ike != child.ike),
+            anew,
             ..Heir::beside(child)
         };
         self.succession.begin(child.id, heir, turn.now);
@@ -433,6 +456,7 @@ impl Tunnels {
     pub fn insert(&mut self, id: ChildSaId, child: Child, turn: &Turn<'_>) {
         self.cover.begin(child.peer, turn.now);
         self.meter.begin(turn);
+        self.live.stir(child.peer);
         self.children.insert(id, child);
     }
 
@@ -444,6 +468,7 @@ impl Tunnels {
         self.succession.withdraw(old);
         if let Some(child) = self.children.get_mut(old) {
             child.retired = true;
+            self.live.stir(child.peer);
             turn.check(child.peer);
         }
     }
@@ -469,12 +494,17 @@ impl Tunnels {
         granted: impl Fn(ChildSaId) -> Option<bool>,
         now: Instant,
     ) -> Vec<ChildSaId> {
-        self.succession.ready(granted, now)
+        let mut ready = self.succession.ready(granted, now);
+        ready.retain(|id| !self.live.is_unproved(*id));
+        ready
     }
 
     /// Ends the wait of a child SA that sends.
     pub fn settle(&mut self, id: ChildSaId) {
         self.succession.settle(id);
+        if let Some(child) = self.children.get(id) {
+            self.live.stir(child.peer);
+        }
     }
 
     /// Ends the wait of a child SA that is gone. If it never replaced its predecessor, the
@@ -506,6 +536,8 @@ impl Tunnels {
     /// Removes a child SA.
     pub fn remove(&mut self, id: ChildSaId) -> Option<Child> {
         let child = self.children.remove(id)?;
+        self.live.child_down(id);
+        self.live.stir(child.peer);
         if self.children.of_peer(child.peer).next().is_none() {
             self.cover.end(child.peer);
         }
@@ -560,6 +592,12 @@ impl Tunnels {
         &mut self.moving
     }
 
+    /// Returns the share of requests that the path of an IKE SA loses, in per cent, if the path is
+    /// measured.
+    pub fn lost(&self, sa: IkeSaId, path: Path) -> Option<u8> {
+        self.moving.quality(sa, path)?.lost()
+    }
+
     /// Returns the addresses of peers to which ways are wanted, those in use before others.
     pub fn remotes(&self, ike: &ike::Engine) -> Vec<IpAddr> {
         let honest = self.outside.is_honest();
@@ -588,8 +626,9 @@ impl Tunnels {
     }
 
     /// Handles changed ways to all peers.
-    pub fn handle_ways(&mut self, ways: &[mobility::Way]) {
-        self.moving.handle_all_ways(ways);
+    pub fn handle_ways(&mut self, ways: &[mobility::Way], now: Instant) {
+        self.moving.handle_all_ways(ways, now);
+        self.live.stir_all();
         // The best of each comes first, and is the last to be entered.
         let best = ways.iter().rev().map(|way| (way.remote, way.local));
         self.outside.set_sources(best);
@@ -627,6 +666,8 @@ impl Tunnels {
                 path: sa.path,
                 moves: sa.moves,
                 candidates: self.moving.candidates(sa.id),
+                why: self.moving.why(sa.id),
+                live: self.live.status(peer),
             })
         };
         ike.sas().filter_map(status).collect()
@@ -637,12 +678,83 @@ impl Tunnels {
         self.children.move_to(id, path);
     }
 
+    // Live paths.
+
+    /// Returns the owner of live paths.
+    pub const fn live(&mut self) -> &mut LivePaths {
+        &mut self.live
+    }
+
+    /// Returns true if the peer has not answered on the path of a child SA.
+    pub fn is_unproved(&self, id: ChildSaId) -> bool {
+        self.live.is_unproved(id)
+    }
+
+    /// Returns true if a child SA is on a path that is not used.
+    pub fn is_off(&self, id: ChildSaId) -> bool {
+        let child = self.children.get(id);
+        child.is_some_and(|child| {
+            let name = child.status.name.as_deref();
+            self.live.is_off(child.peer, name, child.ike)
+        })
+    }
+
+    /// Returns the number of paths that carry packets of a peer, if there may be several.
+    pub fn count_live_paths(&self, peer: PeerId) -> Option<usize> {
+        let paths = self.live.status(peer);
+        let working = paths.iter().filter(|path| path.works).count();
+        (!paths.is_empty()).then_some(working)
+    }
+
+    /// Returns true if these child SAs have another path than the IKE SA.
+    pub fn are_on_further_path(&self, children: &[ChildSaId]) -> bool {
+        let mut children = children.iter().filter_map(|id| self.children.get(*id));
+        children.any(|child| live_path(child.status.name.as_deref()).is_some())
+    }
+
+    /// Handles the answer of a peer on a path that it has added.
+    pub fn path_proved(&mut self, sa: IkeSaId, number: u8, turn: &Turn<'_>) {
+        let Some(peer) = turn.peer(sa) else { return };
+        let is_there = |child: &Child| {
+            child.ike == sa && live_path(child.status.name.as_deref()) == Some(number)
+        };
+        let children = self.children.of_peer(peer);
+        let there = children.filter(|(_, child)| is_there(child));
+        for id in there.map(|(id, _)| id).collect::<Vec<_>>() {
+            self.live.proved(id);
+        }
+    }
+
+    /// Reviews the paths that may have changed. Returns true if there is anything to carry out.
+    pub fn review_paths(&mut self, turn: &mut Turn<'_>) -> bool {
+        let before = turn.effects.len();
+        for peer in self.live.take_changed() {
+            let sa = self.established(peer);
+            let most = sa.map_or(1, |sa| turn.ike.most_paths(sa));
+            let Some(sa) = sa.filter(|_| most > 1) else {
+                self.live.forget(peer);
+                continue;
+            };
+            let scene = Scene {
+                peer,
+                sa,
+                most,
+                children: &self.children,
+                succession: &self.succession,
+                candidates: self.moving.has(sa).then(|| self.moving.candidates(sa)),
+            };
+            self.live.review(scene, turn);
+        }
+        turn.effects.len() > before
+    }
+
     // Silence.
 
     /// Notes that a child SA sent its first datagram since it was watched.
     pub fn sends(&mut self, child: ChildSaId, now: Instant) {
         if let Some(of) = self.children.get(child) {
             self.silences.sends(of.ike, child, now);
+            self.live.sends(of.peer, now);
         }
     }
 
@@ -656,10 +768,12 @@ impl Tunnels {
             for id in children {
                 let seen = turn.plane.observed(id);
                 let heard = seen.heard.map(|heard| (heard, id));
-                if heard > newest {
+                let child = self.children.get_mut(id);
+                // The packets on a further path say nothing about that of the IKE SA.
+                let name = child.as_ref().and_then(|child| child.status.name.as_deref());
+                if heard > newest && live_path(name).is_none() {
                     (newest, stray) = (heard, seen.stray);
                 }
-                let child = self.children.get_mut(id);
                 if let Some(child) = child.filter(|child| seen.heard > child.heard) {
                     child.heard = seen.heard;
                     let at = seen.heard.unwrap_or(turn.now);
@@ -750,6 +864,7 @@ impl Tunnels {
 
     /// Handles the deadlines of tunnels that move, and of cover traffic.
     pub fn handle_timeout(&mut self, turn: &mut Turn<'_>) {
+        self.live.handle_timeout(turn.now);
         self.moving.handle_timeout(turn.now);
         self.moving.look_up(turn);
         self.cover.handle_timeout(turn.now);
@@ -761,6 +876,7 @@ impl Tunnels {
             self.desired.poll_timeout(),
             self.succession.poll_timeout(),
             self.moving.poll_timeout(),
+            self.live.poll_timeout(),
             self.cover.poll_timeout(),
             self.silences.poll_timeout(),
             self.meter.poll_timeout(),
@@ -825,4 +941,18 @@ fn wanted(start: Vec<PeerId>, peers: &[ike::Peer]) -> BTreeSet<PeerId> {
 fn is_reachable(peer: &ike::Peer, named: &BTreeSet<PeerId>) -> bool {
     let is_known = peer.address.is_some() || named.contains(&peer.id);
     is_known && !matches!(peer.role, Role::Gateway)
+}
+
+/// Records a child SA that is not encrypted.
+fn note_unencrypted(child: &ChildSa<Secret>, turn: &mut Turn<'_>) {
+    let suite = child.outbound.keys.plain_suite();
+    if let Some(suite) = suite.filter(|suite| !suite.encrypts()) {
+        turn.add(Event::Unencrypted {
+            peer: child.peer,
+            child: child.name.clone(),
+            inbound: child.inbound.spi,
+            outbound: child.outbound.spi,
+            suite,
+        });
+    }
 }

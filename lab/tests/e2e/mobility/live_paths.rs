@@ -1,0 +1,337 @@
+//! Several paths that carry packets at the same time: what a stream of 1,000 datagrams a second
+//! each way loses when one of two uplinks fails.
+
+use anyhow::{Context, Result, ensure};
+use lab::host::Host;
+use lab::pair::{self, GATEWAY, MOBILE, Pair, Tunnel};
+use lab::plain::{configs, start, start_with};
+use lab::process::DEADLINE;
+use serde_json::Value;
+use std::net::UdpSocket;
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Local addresses of the mobile node on its two networks.
+const WIFI: &str = "10.3.0.2";
+const CELL: &str = "10.4.0.2";
+
+/// Number of flows, each of which stays on one path.
+const FLOWS: u32 = 20;
+
+/// Interval between two datagrams each way.
+const INTERVAL: Duration = Duration::from_millis(1);
+
+/// Time from the beginning of a stream to the event, and from there to its end.
+const BEFORE: Duration = Duration::from_millis(500);
+const AFTER: Duration = Duration::from_millis(2500);
+
+/// What a stream lost one way.
+#[derive(Clone, Copy, Debug)]
+struct Loss {
+    sent: u32,
+    lost: u32,
+    /// Longest time without a datagram of one flow.
+    gap: Duration,
+}
+
+/// Sends datagrams both ways through the tunnel, and lets something happen meanwhile. Returns the
+/// loss towards the gateway, and towards the mobile node.
+fn stream(pair: &Pair, happen: impl FnOnce() -> Result<()>) -> Result<[Loss; 2]> {
+    let near = sockets(&pair.mobile, MOBILE[0])?;
+    let far = sockets(&pair.gateway, GATEWAY[0])?;
+    for (near, far) in near.iter().zip(&far) {
+        near.connect(far.local_addr()?)?;
+        far.connect(near.local_addr()?)?;
+    }
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let arrivals = [&far, &near].map(|to| scope.spawn(|| receive(to, &over)));
+        let sending = scope.spawn(|| send([&near, &far]));
+        thread::sleep(BEFORE);
+        let happened = happen();
+        let sent = sending.join().expect("a stream returns its errors");
+        // Datagrams under way arrive.
+        thread::sleep(Duration::from_millis(300));
+        over.store(true, Ordering::Relaxed);
+        let arrivals = arrivals.map(|arrival| arrival.join().expect("a thread returns its errors"));
+        happened?;
+        let sent = sent?;
+        let [there, back] = arrivals;
+        Ok([judge(sent, &there?), judge(sent, &back?)])
+    })
+}
+
+fn sockets(host: &Host, address: &str) -> Result<Vec<UdpSocket>> {
+    let socket = |_| {
+        let socket = host.inside(|| Ok(UdpSocket::bind((address, 0))?))?;
+        socket.set_nonblocking(true)?;
+        Ok(socket)
+    };
+    (0..FLOWS).map(socket).collect()
+}
+
+/// Sends the datagrams of both ways at their times. Returns their number each way.
+fn send(ends: [&[UdpSocket]; 2]) -> Result<u32> {
+    let begin = Instant::now();
+    let count = (BEFORE + AFTER).as_micros() / INTERVAL.as_micros();
+    let count = u32::try_from(count).context("a short stream")?;
+    for number in 0..count {
+        let at = begin + INTERVAL * number;
+        thread::sleep(at.saturating_duration_since(Instant::now()));
+        for end in ends {
+            // A datagram that cannot leave is lost.
+            let _ = end[(number % FLOWS) as usize].send(&number.to_be_bytes());
+        }
+    }
+    Ok(count)
+}
+
+/// Receives datagrams until the stream is over. Returns their numbers and times.
+fn receive(sockets: &[UdpSocket], over: &AtomicBool) -> Result<Vec<(u32, Instant)>> {
+    let mut arrivals = Vec::new();
+    while !over.load(Ordering::Relaxed) {
+        let mut any = false;
+        for socket in sockets {
+            let mut datagram = [0; 4];
+            while socket.recv(&mut datagram).is_ok() {
+                any = true;
+                arrivals.push((u32::from_be_bytes(datagram), Instant::now()));
+            }
+        }
+        if !any {
+            thread::sleep(INTERVAL);
+        }
+    }
+    Ok(arrivals)
+}
+
+fn judge(sent: u32, arrivals: &[(u32, Instant)]) -> Loss {
+    let mut numbers: Vec<_> = arrivals.iter().map(|(number, _)| *number).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let mut gap = Duration::ZERO;
+    for flow in 0..FLOWS {
+        let of_flow = arrivals.iter().filter(|(number, _)| number % FLOWS == flow);
+        let times: Vec<_> = of_flow.map(|(_, at)| *at).collect();
+        let gaps = times.windows(2).map(|pair| pair[1].duration_since(pair[0]));
+        gap = gap.max(gaps.max().unwrap_or_default());
+    }
+    let lost = sent - u32::try_from(numbers.len()).unwrap_or(sent);
+    Loss { sent, lost, gap }
+}
+
+/// Two uplinks with 25 ms each way.
+fn hop() -> sim::Settings {
+    sim::Settings {
+        rate: NonZeroU64::new(100_000_000),
+        delay: Duration::from_millis(25),
+        queue: 1000,
+        bit_error_rate: 0.0,
+    }
+}
+
+/// Starts both ends with `paths` and waits until all paths are in use.
+fn start_up(pair: &Pair, paths: u8) -> Result<Tunnel> {
+    let key = format!("paths = {paths}");
+    let tunnel = start_with(pair, &configs(&key, &key))?;
+    tunnel.up()?;
+    if paths > 1 {
+        await_live(&tunnel, &[WIFI, CELL])?;
+    }
+    Ok(tunnel)
+}
+
+/// Waits until exactly the paths from these addresses of the mobile node are used at both ends.
+fn await_live(tunnel: &Tunnel, locals: &[&str]) -> Result<()> {
+    let there = |end: &'static str| {
+        move |paths: &Value| {
+            let live = paths["paths"]["tunnels"][0]["live"].as_array();
+            let live: Vec<_> = live.into_iter().flatten().collect();
+            let is_from = |local: &&str| {
+                let socket = format!("{local}:4500");
+                live.iter().any(|path| path[end] == socket.as_str())
+            };
+            let works = live.iter().all(|path| path["works"] == true);
+            works && live.len() == locals.len() && locals.iter().all(is_from)
+        }
+    };
+    tunnel
+        .mobile
+        .wait_until("paths", DEADLINE, there("local"))?;
+    tunnel
+        .gateway
+        .wait_until("paths", DEADLINE, there("remote"))?;
+    Ok(())
+}
+
+/// Returns the packets that the kernel has sent on a device.
+fn sent_on(host: &Host, device: &str) -> Result<u64> {
+    let shown = host.run(&format!("ip -j -s link show {device}"))?;
+    let shown: Value = serde_json::from_str(&shown)?;
+    let packets = shown[0]["stats64"]["tx"]["packets"].as_u64();
+    packets.context("`ip -s` shows no packets")
+}
+
+// Works: live-paths
+#[lab::test(quiet)]
+fn a_stream_loses_little_when_one_of_two_uplinks_is_taken_down() -> Result<()> {
+    let mut lost = Vec::new();
+    for paths in [2, 1] {
+        let pair = Pair::with_lossy_hop("live", hop())?;
+        let _second = pair.add_second_lossy_hop(hop())?;
+        let tunnel = start_up(&pair, paths)?;
+        let before = sent_on(&pair.mobile, "eth1")?;
+        let [there, back] = stream(&pair, || {
+            let on_second = sent_on(&pair.mobile, "eth1")? - before;
+            // Of 500 datagrams.
+            ensure!(
+                (on_second > 50) == (paths > 1),
+                "{on_second} packets on the second uplink"
+            );
+            pair.mobile.run("ip link set eth0 down").map(drop)
+        })?;
+        for (loss, way) in [(there, "to the gateway"), (back, "to the mobile node")] {
+            println!(
+                "{paths} path(s), {way}: {} of {} lost, longest gap of a flow {:?}",
+                loss.lost, loss.sent, loss.gap
+            );
+        }
+        if paths > 1 {
+            await_live(&tunnel, &[CELL])?;
+        }
+        lost.push(there.lost + back.lost);
+    }
+    ensure!(lost[0] < 150, "{lost:?}");
+    ensure!(
+        3 * lost[0] < 2 * lost[1],
+        "one path loses no more: {lost:?}"
+    );
+    Ok(())
+}
+
+// Recovers: live-paths
+#[lab::test(quiet)]
+fn a_silent_path_is_left_within_two_seconds_and_used_again_when_it_answers() -> Result<()> {
+    let pair = Pair::new("live")?;
+    pair.add_second_wire()?;
+    let tunnel = start_up(&pair, 2)?;
+    let rules = pair.between.file(
+        "deaf.nft",
+        "table inet deaf {\n  chain pass {\n    type filter hook forward priority 0\n    \
+         iifname \"wireless2\" drop\n    oifname \"wireless2\" drop\n  }\n}\n",
+    )?;
+    let [there, back] = stream(&pair, || {
+        pair.between
+            .run(&format!("nft -f {}", rules.display()))
+            .map(drop)
+    })?;
+    println!("silent path: {there:?}, {back:?}");
+    for loss in [there, back] {
+        ensure!(
+            loss.gap > Duration::from_millis(500),
+            "the path was not in use: {loss:?}"
+        );
+        ensure!(loss.gap < Duration::from_secs(2), "{loss:?}");
+    }
+    let silent = |paths: &Value| paths["paths"]["tunnels"][0]["live"][1]["works"] == false;
+    let status = tunnel.mobile.strata("paths")?;
+    ensure!(silent(&status), "{status}");
+    pair.between.run("nft delete table inet deaf")?;
+    await_live(&tunnel, &[WIFI, CELL])?;
+    let [there, back] = stream(&pair, || tunnel.mobile.strata("rekey office").map(drop))?;
+    ensure!(
+        there.lost + back.lost == 0,
+        "a rekey loses nothing: {there:?}, {back:?}"
+    );
+    Ok(())
+}
+
+// Recovers: live-paths
+#[lab::test]
+fn an_uplink_that_comes_back_is_used_again() -> Result<()> {
+    let pair = Pair::new("live")?;
+    pair.add_second_wire()?;
+    let tunnel = start_up(&pair, 2)?;
+    pair.mobile.run("ip link set eth1 down")?;
+    await_live(&tunnel, &[WIFI])?;
+    pair.mobile.run("ip link set eth1 up")?;
+    // The kernel has removed the routes of the device.
+    for route in ["via 10.4.0.1 metric 4000", "via 10.4.0.1 table 100"] {
+        pair.mobile
+            .run(&format!("ip route replace default {route}"))?;
+    }
+    await_live(&tunnel, &[WIFI, CELL])
+}
+
+// Works: live-paths
+#[lab::test]
+fn a_path_behind_a_nat_is_used_and_shown() -> Result<()> {
+    let pair = Pair::new("live")?;
+    pair.add_second_wire()?;
+    let rules = pair.between.file(
+        "nat.nft",
+        "table ip nat {\n  chain out {\n    type nat hook postrouting priority 100\n    \
+         oifname \"wired\" masquerade\n  }\n}\n",
+    )?;
+    pair.between.run(&format!("nft -f {}", rules.display()))?;
+    let key = "paths = 2";
+    let tunnel = start_with(&pair, &configs(key, key))?;
+    tunnel.up()?;
+    let two = |paths: &Value| {
+        let live = paths["paths"]["tunnels"][0]["live"].as_array();
+        live.is_some_and(|live| live.len() == 2)
+    };
+    let shown = tunnel.gateway.wait_until("paths", DEADLINE, two)?;
+    let live = &shown["paths"]["tunnels"][0]["live"];
+    let [one, other] = [0, 1].map(|place| live[place]["remote"].as_str().unwrap_or_default());
+    let is_outside = |end: &str| end.starts_with("192.0.2.2:");
+    ensure!(
+        is_outside(one) && is_outside(other) && one != other,
+        "{shown}"
+    );
+    let [there, back] = stream(&pair, || Ok(()))?;
+    ensure!(there.lost + back.lost == 0, "{there:?}, {back:?}");
+    let text = tunnel.mobile.strata_text("paths")?;
+    ensure!(
+        text.contains("live: 10.4.0.2:4500 - 192.0.2.1:4500  carries packets"),
+        "{text}"
+    );
+    Ok(())
+}
+
+// Refuses: live-paths
+#[lab::test]
+fn a_peer_that_allows_one_path_has_one_and_both_operators_learn_why() -> Result<()> {
+    let pair = Pair::new("live")?;
+    pair.add_second_wire()?;
+    let tunnel = start(&pair, "paths = 2", "")?;
+    tunnel.up()?;
+    let refused = |words: &'static str| {
+        move |status: &Value| pair::is_up(status) && pair::refusal(status).contains(words)
+    };
+    tunnel
+        .mobile
+        .wait_until("status", DEADLINE, refused("allows no further path"))?;
+    tunnel
+        .gateway
+        .wait_until("status", DEADLINE, refused("allows only 1"))?;
+    let [there, back] = stream(&pair, || Ok(()))?;
+    ensure!(there.lost + back.lost == 0, "{there:?}, {back:?}");
+    Ok(())
+}
+
+// Refuses: live-paths
+#[lab::test]
+fn a_peer_without_mobike_has_one_path_and_the_operator_learns_why() -> Result<()> {
+    let pair = Pair::new("live")?;
+    pair.add_second_wire()?;
+    let tunnel = start(&pair, "paths = 2", "mobike = \"off\"")?;
+    tunnel.up()?;
+    let told = |status: &Value| {
+        let why = pair::refusal(status);
+        pair::is_up(status) && why.contains("does not support several live paths")
+    };
+    tunnel.mobile.wait_until("status", DEADLINE, told).map(drop)
+}

@@ -1,0 +1,94 @@
+//! The paths of an IKE SA beside its own, each with a child SA, and requests on paths of their own.
+
+use crate::extension::live_path;
+use model::Path;
+
+/// Number of transmissions of a request on its own path alone. Then the path of the IKE SA has it
+/// too, because the window waits for the answer.
+const ALONE: u8 = 2;
+
+/// The further paths. There are three at most.
+#[derive(Default)]
+pub(crate) struct LivePaths(Vec<LivePath>);
+
+/// A further path.
+#[derive(Clone, Copy)]
+pub(crate) struct LivePath {
+    pub(crate) number: u8,
+    pub(crate) path: Path,
+    /// True if the peer has answered on this path alone.
+    pub(crate) proved: bool,
+    /// Number of checks without an answer on the path.
+    pub(crate) failures: u8,
+}
+
+impl LivePaths {
+    /// Sets the path with a number, which is to be checked.
+    pub(crate) fn set(&mut self, number: u8, path: Path) {
+        self.0.retain(|known| known.number != number);
+        // There is one, nearly always.
+        self.0.reserve_exact(1);
+        self.0.push(LivePath {
+            number,
+            path,
+            proved: false,
+            failures: 0,
+        });
+    }
+
+    pub(crate) fn get(&self, number: u8) -> Option<&LivePath> {
+        self.0.iter().find(|known| known.number == number)
+    }
+
+    pub(crate) fn get_mut(&mut self, number: u8) -> Option<&mut LivePath> {
+        self.0.iter_mut().find(|known| known.number == number)
+    }
+
+    /// Returns the path of the child SA with this name, if it has one of its own.
+    pub(crate) fn of(&self, name: Option<&str>) -> Option<&LivePath> {
+        self.get(live_path::live_path(name)?)
+    }
+
+    /// Returns true if the path of a child SA with this name has not been verified.
+    pub(crate) fn is_unproved(&self, name: Option<&str>) -> bool {
+        self.of(name).is_some_and(|known| !known.proved)
+    }
+
+    /// Returns all paths, also those whose child SAs are gone.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &LivePath> {
+        self.0.iter()
+    }
+}
+
+/// The path of a request that is sent on a path of its own.
+#[derive(Clone, Copy)]
+pub(crate) struct Apart {
+    pub(crate) path: Path,
+    /// Number of transmissions that are left for the path alone.
+    left: u8,
+}
+
+impl Apart {
+    /// Begins with the first transmission.
+    pub(crate) const fn new(path: Path) -> Self {
+        let left = ALONE;
+        Self { path, left }
+    }
+
+    /// Returns true if the request was sent on its own path only, so that its answer proves that
+    /// the path works.
+    pub(crate) const fn is_alone(&self) -> bool {
+        self.left > 0
+    }
+
+    /// Counts a retransmission. Returns true if the request goes nowhere else.
+    pub(crate) const fn repeat(&mut self) -> bool {
+        self.left = self.left.saturating_sub(1);
+        self.is_alone()
+    }
+
+    /// Notes that the request was sent on another path too.
+    pub(crate) const fn join(&mut self) {
+        self.left = 0;
+    }
+}

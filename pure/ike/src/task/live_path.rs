@@ -1,0 +1,402 @@
+//! Further paths to the peer (`extension/live_path.rs`): adding, checking and removing them.
+//!
+//! Each end sends a request with a COOKIE2 on the path alone before it sends packets there: the
+//! initiator before it adds the path, the responder after that. The check of a responder moves the
+//! path too, if the newest packets come from another address behind a NAT. Such a path is gone for
+//! the peer as well if it does not answer: the responder deletes its child SA, and the initiator
+//! may add the path again.
+//!
+//! A request on a dead path would block the window. So it is sent on the path of the IKE SA as well
+//! after a while ([`Apart`]), and then its answer proves nothing.
+//!
+//! A peer with keys could direct requests to a third party, so the checks are limited like those of
+//! `follow.rs`, and no packet of a child SA goes to an address without an answer.
+
+use super::{child, child_terms, opening, upkeep};
+use crate::event::Event;
+use crate::exchange::notify;
+use crate::extension::routability::{self, Cookie};
+use crate::extension::{live_path, no_nats, resource};
+use crate::refusal::Refusal;
+use crate::sa::arrived::Arrived;
+use crate::sa::core::Core;
+use crate::sa::turn::Turn;
+use crate::session::Session;
+use crate::session::live_paths::Apart;
+use crate::session::task::{Answer, Task, Then};
+use model::{ChildSaId, Path};
+use wire::ike::{Header, Message, NotifyType, Payload};
+
+/// Number of checks without an answer after which a responder gives a new path up.
+const MOST_FAILURES: u8 = 3;
+
+/// A question on a path of its own.
+struct Question {
+    number: u8,
+    cookie: Cookie,
+    apart: Apart,
+}
+
+impl Task for Question {
+    fn payloads(&self, _: &Session, _: &mut Turn<'_, '_>) -> Vec<Payload> {
+        vec![routability::cookie_payload(&self.cookie)]
+    }
+
+    fn is_moot(&self, session: &Session) -> bool {
+        session.paths.get(self.number).is_none()
+    }
+
+    fn apart(&self) -> Option<&Apart> {
+        Some(&self.apart)
+    }
+
+    fn apart_mut(&mut self) -> Option<&mut Apart> {
+        Some(&mut self.apart)
+    }
+
+    fn conclude(
+        self: Box<Self>,
+        answer: &Answer<'_>,
+        session: &mut Session,
+        turn: &mut Turn<'_, '_>,
+    ) -> Then {
+        let returned = routability::is_returned(&self.cookie, answer.message);
+        match returned && self.apart.is_alone() {
+            true => note_proved(session, self.number, self.apart.path, turn),
+            false => note_unanswered(session, self.number, self.apart.path, turn),
+        }
+        Then::Stay
+    }
+}
+
+/// Returns the most paths of an IKE SA, including its own.
+pub(crate) fn most(session: &Session, turn: &Turn<'_, '_>) -> u8 {
+    most_of(session, turn.core.peer(turn.ctx.config))
+}
+
+/// Returns the most paths of an IKE SA with a peer.
+pub(crate) fn most_of(session: &Session, peer: Option<&crate::Peer>) -> u8 {
+    let most = peer.map_or(1, |peer| peer.features.paths);
+    if session.is_extended() { most } else { 1 }
+}
+
+/// Adds a path, if its check succeeds.
+pub(crate) fn add(session: &mut Session, path: Path, turn: &mut Turn<'_, '_>) {
+    let decides = session.deciding().is_some();
+    let most = most(session, turn);
+    let free = (2..=most).find(|number| is_free(session, *number));
+    let known = session.children.current(None).is_none() || is_used(session, path, turn.core);
+    match free.filter(|_| decides && !known && !session.is_leaving()) {
+        Some(number) => {
+            session.paths.set(number, path);
+            ask(session, number, path, turn);
+        }
+        None => tell_not_added(path, false, turn),
+    }
+}
+
+/// Returns true if no child SA has the path of this number, and none is being created for it.
+fn is_free(session: &Session, number: u8) -> bool {
+    let name = live_path::name(number);
+    let asked = |question: &Question| question.number == number;
+    let wants = |task: &dyn Task| task.wants().is_some_and(|wanted| wanted.name == name);
+    let is_used = session.children.has(name)
+        || session.openings.is_open(name)
+        || session.queue.tasks_of().any(asked)
+        || session.queue.tasks().any(wants);
+    name.is_some() && !is_used
+}
+
+/// Returns true if packets take a path already: it is that of the IKE SA, or a further one.
+fn is_used(session: &Session, path: Path, core: &Core) -> bool {
+    let is_same = |known: Path| (known.local, known.remote) == (path.local, path.remote);
+    let mut further = session.paths.iter();
+    let further = further.any(|known| is_same(known.path) && !is_free(session, known.number));
+    is_same(core.path) || further
+}
+
+fn ask(session: &mut Session, number: u8, path: Path, turn: &mut Turn<'_, '_>) {
+    let (cookie, _) = routability::cookie(turn.ctx.rng);
+    let apart = Apart::new(path);
+    let question = Question {
+        number,
+        cookie,
+        apart,
+    };
+    session.ask(question, turn);
+}
+
+fn tell_not_added(path: Path, full: bool, turn: &mut Turn<'_, '_>) {
+    let sa = turn.core.id;
+    turn.ctx.event(Event::PathNotAdded { sa, path, full });
+}
+
+/// Handles the answer on a path. The end that chooses the paths creates the child SA now.
+fn note_proved(session: &mut Session, number: u8, path: Path, turn: &mut Turn<'_, '_>) {
+    let (sa, name) = (turn.core.id, live_path::name(number));
+    let decides = session.deciding().is_some();
+    let Some(known) = session.paths.get_mut(number) else {
+        return;
+    };
+    let moves = known.path != path;
+    (known.path, known.proved, known.failures) = (path, true, 0);
+    if decides {
+        return child::request(session, name, turn);
+    }
+    let children = session.children.named(name);
+    if moves {
+        turn.ctx.event(Event::PathMoved { sa, children, path });
+    }
+    turn.ctx.event(Event::PathProved { sa, number });
+}
+
+/// Handles a check without an answer on its path.
+fn note_unanswered(session: &mut Session, number: u8, path: Path, turn: &mut Turn<'_, '_>) {
+    if session.deciding().is_some() {
+        return tell_not_added(path, false, turn);
+    }
+    let Some(known) = session.paths.get_mut(number) else {
+        return;
+    };
+    // A path that works stays where it is.
+    if known.proved {
+        return;
+    }
+    known.failures += 1;
+    match known.failures < MOST_FAILURES {
+        true => ask(session, number, path, turn),
+        false => upkeep::drop_child(session, live_path::name(number), turn),
+    }
+}
+
+/// Checks the path of a new child SA that the peer requested.
+pub(crate) fn begin_check(session: &mut Session, name: Option<&str>, turn: &mut Turn<'_, '_>) {
+    let known = session.paths.of(name).filter(|known| !known.proved);
+    if let Some(known) = known.copied() {
+        ask(session, known.number, known.path, turn);
+    }
+}
+
+/// Repeats the checks that were dropped with their keys.
+pub(crate) fn repeat(session: &mut Session, turn: &mut Turn<'_, '_>) {
+    if session.deciding().is_some() {
+        return;
+    }
+    let unproved: Vec<_> = session.paths.iter().filter(|known| !known.proved).copied().collect();
+    for known in unproved {
+        if !is_free(session, known.number) {
+            ask(session, known.number, known.path, turn);
+        }
+    }
+}
+
+/// Notes that a child SA was not created. Its path is not added, if it was to have one.
+pub(crate) fn note_refused(
+    session: &Session,
+    name: Option<&str>,
+    error: Option<NotifyType>,
+    turn: &mut Turn<'_, '_>,
+) {
+    if let Some(known) = session.paths.of(name) {
+        let full = error == Some(NotifyType::NO_ADDITIONAL_SAS);
+        tell_not_added(known.path, full, turn);
+        if full {
+            turn.ctx
+                .refused(Some(turn.core.peer_id()), Refusal::NoMorePaths);
+        }
+    }
+}
+
+/// Removes a path, at both ends.
+pub(crate) fn remove(session: &mut Session, number: u8, turn: &mut Turn<'_, '_>) {
+    if let Some(name) = live_path::name(number) {
+        upkeep::drop_child(session, Some(name), turn);
+    }
+}
+
+/// Returns the notifies that accompany the deletion of a child SA: of the last one on a path that
+/// is removed.
+pub(crate) fn removal(session: &Session, child: Option<ChildSaId>) -> Vec<Payload> {
+    let child = child.and_then(|child| session.children.get(child));
+    let name = child.and_then(|child| child.name.as_deref());
+    match session.paths.of(name) {
+        Some(known) if session.children.current(name).is_none() => {
+            live_path::remove(known.number, known.path)
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Handles the removal of a path by the peer. Its child SA may have another SPI than the one that
+/// the request deletes, if a rekey has crossed it.
+pub(crate) fn note_removed(session: &mut Session, request: &Message, turn: &mut Turn<'_, '_>) {
+    let removed = live_path::removed(request).filter(|_| session.is_extended());
+    if let Some(number) = removed {
+        remove(session, number, turn);
+    }
+}
+
+/// Answers a request that adds a path.
+pub(crate) fn answer(
+    session: &mut Session,
+    number: u8,
+    request: &Message,
+    arrived: &Arrived<'_>,
+    turn: &mut Turn<'_, '_>,
+) -> Vec<Payload> {
+    let answered = accept(session, number, request, arrived, turn);
+    answered.unwrap_or_else(|(kind, why)| {
+        if let Some(why) = why {
+            turn.ctx.refused(Some(turn.core.peer_id()), why);
+        }
+        vec![notify(kind, Vec::new())]
+    })
+}
+
+fn accept(
+    session: &mut Session,
+    number: u8,
+    request: &Message,
+    arrived: &Arrived<'_>,
+    turn: &mut Turn<'_, '_>,
+) -> Result<Vec<Payload>, (NotifyType, Option<Refusal>)> {
+    let later = (NotifyType::TEMPORARY_FAILURE, None);
+    let none = NotifyType::NO_ADDITIONAL_SAS;
+    let most = most(session, turn);
+    let name = live_path::name(number).filter(|_| number <= most);
+    let name = name.ok_or((none, Some(Refusal::TooManyPaths(most))))?;
+    if session.is_rekeying() || !is_free(session, number) {
+        return Err(later);
+    }
+    admit(session, request, arrived.path, turn)?;
+    let peer = turn.core.peer(turn.ctx.config).ok_or((none, None))?;
+    let own = session.children.len() + session.openings.incomplete.len();
+    let most = resource::most_children(peer, &turn.ctx.config.limits);
+    if own >= most || own + turn.ctx.beside.children >= 2 * most {
+        return Err((none, Some(Refusal::TooManyChildren(most))));
+    }
+    let policy = peer.policy(Some(name)).ok_or((none, None))?;
+    match child_terms::agree(session, &policy, None, request, turn) {
+        Err(refusal) => Ok(vec![refusal]),
+        Ok((payloads, agreed, lower_nonce)) => {
+            session.paths.set(number, arrived.path);
+            Ok(opening::open(
+                session,
+                None,
+                payloads,
+                agreed,
+                lower_nonce,
+                turn,
+            ))
+        }
+    }
+}
+
+/// Decides about the addresses of a path.
+fn admit(
+    session: &Session,
+    request: &Message,
+    path: Path,
+    turn: &mut Turn<'_, '_>,
+) -> Result<(), (NotifyType, Option<Refusal>)> {
+    let refused = |why| (NotifyType::UNACCEPTABLE_ADDRESSES, Some(why));
+    if session.chooses_path() != Some(false) {
+        return Err(refused(Refusal::NotTheirsToMove));
+    }
+    // It was sent on the path of the IKE SA as well, as its own did not answer.
+    if path.is_stream() || is_used(session, path, turn.core) {
+        return Err((NotifyType::TEMPORARY_FAILURE, None));
+    }
+    if path.local.port() != turn.ctx.config.natt_port {
+        return Err(refused(Refusal::WrongPort));
+    }
+    let peer = turn.core.peer(turn.ctx.config);
+    let to = path.remote.ip();
+    if let Some(only) = peer
+        .and_then(|peer| peer.address)
+        .filter(|only| *only != to)
+    {
+        return Err(refused(Refusal::MovedAway { to, only }));
+    }
+    let forbids = peer.is_some_and(|peer| peer.features.forbids_nat);
+    let translated = forbids && !live_path::is_as_named(request, path);
+    if translated || no_nats::is_translated(request, path) {
+        let kind = NotifyType::UNEXPECTED_NAT_DETECTED;
+        return Err((kind, Some(Refusal::Translated)));
+    }
+    let peer = Some(turn.core.peer_id());
+    let admitted = turn.ctx.out.checks.admit(peer, to, turn.ctx.now);
+    admitted.map_err(|why| {
+        let to = path.remote;
+        let why = Refusal::NotFollowed { to, why };
+        (NotifyType::TEMPORARY_FAILURE, Some(why))
+    })
+}
+
+/// Checks the source of the newest packet of a child SA on a further path, if it is not the address
+/// that the child SA sends to: the mapping of a NAT may have changed.
+pub(crate) fn note_stray(session: &mut Session, number: u8, from: Path, turn: &mut Turn<'_, '_>) {
+    let known = session.paths.get(number).filter(|known| known.proved);
+    let Some(known) = known.filter(|known| known.path.remote != from.remote) else {
+        return;
+    };
+    let asked = |question: &Question| question.number == number;
+    let peer = turn.core.peer(turn.ctx.config);
+    let is_fixed = peer.is_none_or(|peer| {
+        let only = peer.address.is_some_and(|only| only != from.remote.ip());
+        only || peer.features.forbids_nat
+    });
+    let ours = session.chooses_path() != Some(false);
+    let is_other = from.is_stream() || from.local != known.path.local;
+    if ours || is_fixed || is_other || session.queue.tasks_of().any(asked) {
+        return;
+    }
+    let (peer, to) = (turn.core.peer_id(), from.remote.ip());
+    if turn
+        .ctx
+        .out
+        .checks
+        .admit(Some(peer), to, turn.ctx.now)
+        .is_ok()
+    {
+        ask(session, number, from, turn);
+    }
+}
+
+/// Retransmits a request on its own path, if it has one. Returns true if it must go nowhere else.
+pub(crate) fn repeat_apart(
+    session: &mut Session,
+    datagrams: &[Vec<u8>],
+    turn: &mut Turn<'_, '_>,
+) -> bool {
+    let header = datagrams
+        .first()
+        .and_then(|octets| Header::peek(octets).ok());
+    let task = header.and_then(|header| session.queue.running_as(header.message_id));
+    let Some(apart) = task.and_then(|task| task.apart_mut()) else {
+        return false;
+    };
+    let was_alone = apart.is_alone();
+    let is_alone = apart.repeat();
+    turn.ctx.out.counters.retransmitted += 1;
+    turn.ctx.transmit_all(apart.path, datagrams);
+    if was_alone && !is_alone {
+        turn.core.requests.begin_silence(turn.ctx.now);
+    }
+    is_alone
+}
+
+/// Notes that all outstanding requests are sent on another path too.
+pub(crate) fn join(session: &mut Session) {
+    for task in session.queue.running_mut() {
+        if let Some(apart) = task.apart_mut() {
+            apart.join();
+        }
+    }
+}
+
+/// Returns true if nothing is outstanding on the path of the IKE SA.
+pub(crate) fn is_all_apart(session: &Session, core: &Core) -> bool {
+    let is_apart = |task: &dyn Task| task.apart().is_some_and(Apart::is_alone);
+    !core.requests.is_idle() && session.queue.running().all(is_apart)
+}
