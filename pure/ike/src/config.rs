@@ -3,7 +3,6 @@
 use crate::certificate_terms::CertificateTerms;
 use crate::credential::Credential;
 use crate::destination::Destination;
-use crate::domain::Domain;
 use crate::extension::ppk::Ppk;
 use crate::pool::Pool;
 use crypto::{RawKey, Secret, TrustStore, UnixTime};
@@ -12,7 +11,6 @@ use model::{
     Room, Selectors, Shared, Suite, TrafficSelector, Unique, Wildcard, ZoneSelector, ZoneSuite,
 };
 use resumption::{Strategy, Way};
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::num::NonZeroU8;
@@ -260,11 +258,6 @@ pub struct Slot {
     pub nodes: BTreeSet<Identity>,
     /// The zones of the first child SA, with the licences of these nodes added.
     pub zones: ZonePolicy,
-    /// The addresses that identify the location of the node, if it is licensed by its domain and
-    /// its keys are distributed here. The other end learns them with the offer.
-    pub place: Vec<TrafficSelector>,
-    /// The domain whose nodes the slot is for, one at a time. `nodes` is then its pattern.
-    pub domain: Option<Domain>,
 }
 
 impl Slot {
@@ -291,34 +284,7 @@ impl Slot {
             name: slot_name(&nodes),
             nodes,
             zones,
-            place: Vec::new(),
-            domain: None,
         }
-    }
-
-    /// Creates one of the slots for the nodes of a domain, by its number among them. `pattern` is
-    /// the domain as an identity. The other end alone requests such a slot.
-    pub fn of_domain(pattern: &Identity, number: u8, domain: Domain, first: &ZonePolicy) -> Self {
-        let slot = Self::new(pattern.clone(), [], first);
-        Self {
-            name: format!("{}#{number}", slot.name),
-            domain: Some(domain),
-            ..slot
-        }
-    }
-
-    /// Returns the zones with the licences of a domain's node that these licences name.
-    pub fn zones_for(&self, licences: &[Licence]) -> Cow<'_, ZonePolicy> {
-        match &self.domain {
-            Some(domain) => domain.zones_for(&self.zones, licences),
-            None => Cow::Borrowed(&self.zones),
-        }
-    }
-
-    /// Returns the node of a domain that the slot is for now, by the agreed licences.
-    pub fn node_in<'l>(&self, licences: &'l [Licence]) -> Option<&'l Identity> {
-        let domain = self.domain.as_ref()?;
-        domain.node_in(&self.zones, licences)
     }
 
     /// Returns true if several nodes hold the keys of the slot.

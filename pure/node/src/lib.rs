@@ -80,9 +80,9 @@ pub use esp::{
 pub use event::{Composite, Dropped, Ending, Event};
 pub use ike::{
     Attempt, BadMode, BadPpk, BadProof, CannotMove as NotMovable,
-    CannotReauthenticate as NotRepeated, CannotRedirect as NotSent, DownReason, End,
-    GrantRefusal, Incarnation, KeyRefusal, NotResumed, NotVerified, Offer, Refusal, Resumption,
-    Sender, Slot, Unencrypted, UnknownChild, Unplaced, UserPolicy, Windows, is_slot,
+    CannotReauthenticate as NotRepeated, CannotRedirect as NotSent, DownReason, End, GrantRefusal,
+    Incarnation, KeyRefusal, NotResumed, NotVerified, Offer, Refusal, Resumption, Sender, Slot,
+    Unencrypted, UnknownChild, Unplaced, UserPolicy, Windows, is_slot,
 };
 pub use keylog::KeyLog;
 pub use licensing::grants::GrantState;

@@ -328,7 +328,7 @@ fn a_successor_that_is_made_after_all_begins_with_short_pauses_again() {
 }
 
 /// Private status notifies of this implementation.
-const STATUS: [NotifyType; 17] = [
+const STATUS: [NotifyType; 16] = [
     NotifyType::USE_BEET_MODE,
     NotifyType::ZONE_MAP,
     NotifyType::KEY_ACCEPTED,
@@ -345,7 +345,6 @@ const STATUS: [NotifyType; 17] = [
     NotifyType::ADD_SA_ADDRESS,
     NotifyType::REMOVE_SA_ADDRESS,
     NotifyType::IP_PARAMETER,
-    NotifyType::PLACE,
 ];
 
 /// Private errors of this implementation.

@@ -190,7 +190,7 @@ fn private_notifies_are_forgotten_and_private_errors_become_unknown_ones() {
         .collect();
     let ours = [
         12288, 12289, 12290, 40961, 41100, 41101, 41102, 41103, 41104, 41105, 41106, 41107, 41108,
-        41109, 41110, 41111,
+        41109, 41110, 41111, 41112, 41113, 41114,
     ];
     assert_eq!(known, ours);
     for kind in 0..=u16::MAX {
