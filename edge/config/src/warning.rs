@@ -109,6 +109,27 @@ pub enum Warning {
         /// The zone.
         zone: String,
     },
+    /// A tunnel is authenticated and not encrypted.
+    #[error(
+        "TUNNEL IN CLEAR: until {until}, every router on the path can read the tunnel with {peer}: \
+         `unencrypted` accepts {suites}"
+    )]
+    TunnelInClear {
+        /// Name of the peer's table.
+        peer: String,
+        /// The suites.
+        suites: String,
+        /// The end.
+        until: UnixTime,
+    },
+    /// The time of a tunnel without encryption is over.
+    #[error("`unencrypted` of {peer} ended on {until}, and its tunnel is encrypted: remove it")]
+    UnencryptedEnded {
+        /// Name of the peer's table.
+        peer: String,
+        /// The end.
+        until: UnixTime,
+    },
     /// A licence opens the payload.
     #[error(
         "PAYLOAD LICENSED: {node} may read everything in the tunnel with {peer}; \

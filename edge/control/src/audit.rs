@@ -98,6 +98,8 @@ pub enum AuditEvent {
     Ended,
     /// Licensed node: the lifetime of the keys ended.
     Expired,
+    /// Endpoint: a tunnel is up that is authenticated and not encrypted.
+    Unencrypted,
 }
 
 /// Cause of an end.

@@ -4,7 +4,7 @@
 use crate::{list, read, repository};
 
 /// Words, and the page that their first row in the table leads to. The page has the words too.
-const WORDS: [(&str, &str); 52] = [
+const WORDS: [(&str, &str); 53] = [
     ("audit log", "audit"),
     ("backup", "upgrade"),
     ("measure", "measure"),
@@ -35,6 +35,7 @@ const WORDS: [(&str, &str); 52] = [
     ("networkd", "networkmanager-networkd"),
     ("NetworkManager", "networkmanager-networkd"),
     ("no traffic", "no-traffic"),
+    ("without encryption", "first-tunnel"),
     ("package", "upgrade"),
     ("phone", "road-warriors"),
     ("post-quantum", "first-tunnel"),

@@ -163,6 +163,7 @@ const fn event(event: AuditEvent) -> &'static str {
         AuditEvent::Revoked => "revoked",
         AuditEvent::Ended => "ended",
         AuditEvent::Expired => "expired",
+        AuditEvent::Unencrypted => "unencrypted",
     }
 }
 

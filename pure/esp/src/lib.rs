@@ -64,6 +64,7 @@ mod sa;
 mod scratch;
 mod source;
 mod sync;
+mod unencrypted;
 mod view;
 mod worker;
 mod workers;

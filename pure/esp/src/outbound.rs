@@ -500,7 +500,7 @@ mod tests {
         let half = Half {
             spi: Spi(0x1000),
             keys: Keys::Plain {
-                suite: Suite::Aes128Gcm16,
+                suite: Suite::Aes128Gcm16.into(),
                 implicit_iv: false,
                 esn,
                 key: Secret::new(vec![7; 20]),

@@ -373,7 +373,7 @@ mod tests {
         let half = || Half {
             spi: Spi(spi),
             keys: Keys::Plain {
-                suite: Suite::Aes128Gcm16,
+                suite: Suite::Aes128Gcm16.into(),
                 implicit_iv: false,
                 esn: false,
                 key: Secret::new(vec![7; 20]),

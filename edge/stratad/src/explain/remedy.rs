@@ -8,7 +8,7 @@ use crypto::Certificate;
 use model::{Group, Identity, Kem, Suite, Zone, ZoneAgreement};
 use node::{Attempt, BadPpk, DownReason, End, Refusal};
 use std::fmt::Display;
-use wire::ike::{GroupId, NotifyType, Transform};
+use wire::ike::{GroupId, NotifyType, Transform, TransformType};
 
 /// The lines of one peer in the file.
 pub struct Remedy<'a> {
@@ -61,6 +61,13 @@ impl Remedy<'_> {
             DownReason::CannotSign => vec![self.fix("node.key", "name the private key of `cert`")],
             DownReason::WrongIdentity { theirs, .. } => vec![self.identity(theirs)],
             DownReason::ChildRefused { notify } => match *notify {
+                NotifyType::NO_PROPOSAL_CHOSEN if is_unencrypted(&attempt.ours.esp) => vec![
+                    self.at(
+                        "unencrypted",
+                        "remove the line, and the tunnel is encrypted",
+                    ),
+                    elsewhere("or write the same `unencrypted`, with a time to come"),
+                ],
                 NotifyType::NO_PROPOSAL_CHOSEN => {
                     let mut fixes = self.suite(&attempt.theirs.esp);
                     let group = "or write a group that the peer allows";
@@ -115,6 +122,13 @@ impl Remedy<'_> {
         match why {
             Refusal::NoIkeProposal { .. } => self.algorithms(attempt),
             Refusal::NoEspProposal { .. } => self.child_algorithms(attempt),
+            Refusal::Unencrypted => vec![
+                elsewhere("remove `unencrypted`, and the tunnel is encrypted"),
+                self.at(
+                    "unencrypted",
+                    "or write the same as the peer, if every router on the path may read the tunnel",
+                ),
+            ],
             Refusal::UnknownIdentity(theirs) => vec![self.identity(theirs)],
             Refusal::WrongKey(_) => vec![self.key()],
             Refusal::BadProof { why, .. } => certificate::theirs(self, why, presented(attempt)),
@@ -430,6 +444,12 @@ impl Remedy<'_> {
             change: change.into(),
         }
     }
+}
+
+/// Returns true if an offer has a suite of ESP without encryption.
+fn is_unencrypted(esp: &[Transform]) -> bool {
+    let mut ciphers = esp.iter().filter(|one| one.kind == TransformType::ENCR);
+    ciphers.any(|cipher| !cipher.encrypts())
 }
 
 /// Formats zones in the syntax of the file.

@@ -16,4 +16,5 @@ mod selectors;
 mod tcp;
 mod tfc;
 mod transfer;
+mod unencrypted;
 mod workers;

@@ -59,7 +59,8 @@ pub(crate) fn request(
     let first = peer.policy(None);
     let ground = ModeContext::new(turn.core.path, turn.core.nat, private);
     let offer = first.map(|first| {
-        let menu = AllowedEspSuites::of(peer, Vec::new());
+        let unencrypted = peer.unencrypted_now(turn.ctx.today);
+        let menu = AllowedEspSuites::to_offer(peer, Vec::new(), unencrypted);
         let spis = turn.ctx.spis(turn.core.id, None);
         Offer::new(menu, &first, ground, private, spis)
     });
@@ -71,11 +72,13 @@ pub(crate) fn request(
         payloads.extend(configuration::request(addressing, local));
     }
     let offered = child.iter().zip(&first);
+    let today = turn.ctx.today;
     payloads.extend(offered.flat_map(|(offer, policy)| {
         offer.payloads(ChildConfig {
             peer,
             policy,
             addresses: None,
+            today,
         })
     }));
     if mobike::is_allowed(peer, private) {
@@ -368,6 +371,7 @@ impl Candidate<'_> {
             peer,
             policy: &policy,
             addresses,
+            today: turn.ctx.today,
         };
         let private = self.traits.private;
         let ground = ModeContext::new(turn.core.path, turn.core.nat, private);
@@ -519,6 +523,7 @@ pub(crate) fn accept(
                 peer,
                 policy: &first,
                 addresses,
+                today: turn.ctx.today,
             };
             let agreed = offer.conclude(config, response, keys.first_child());
             agreed.map(|agreed| Some(agreed.terms(Vec::new())))
