@@ -329,6 +329,25 @@ fn strongswan_follows_where_strata_moves() -> Result<()> {
     check_moved(&mut strata, &charon, &before)
 }
 
+/// Two paths are configured, and the peer has MOBIKE alone: one path, which moves.
+// Refuses: live-paths
+#[lab::test(repeated)]
+fn strongswan_has_one_path_and_the_operator_learns_why() -> Result<()> {
+    let duo = Duo::new("strongswan")?;
+    let manual = "start = \"manual\"\n";
+    let ours = OURS.replace(manual, &format!("{manual}paths = 2\n"));
+    let (mut strata, charon) = duo.start(&ours, &THEIRS)?;
+    strata.strata("up theirs --wait")?;
+    let before = ike_spi(&charon.sas()?);
+    duo.ours.run("ip addr add 192.0.2.11/24 dev eth0")?;
+    let status = strata.strata("status")?.to_string();
+    let told = "does not support several live paths";
+    ensure!(status.contains(told), "{status}");
+    strata.strata("move theirs --from 192.0.2.11")?;
+    charon.wait_until(DEADLINE, |sas: &str| sas.contains("remote-host=192.0.2.11"))?;
+    check_moved(&mut strata, &charon, &before)
+}
+
 /// strongSwan loses its address, selects another one, and answers Strata's return routability check
 /// there.
 // Works: mobike

@@ -133,8 +133,8 @@ fn an_address_that_an_end_does_not_list_is_refused_there() {
     move_to(&mut pair, to(TRAIN));
     pair.run_for(Duration::from_secs(1));
     refuses(&pair, "198.18.0.2 is not among the addresses");
-    let told = pair.left.refusals();
-    assert!(told[0].contains("UNACCEPTABLE_ADDRESSES"), "{told:?}");
+    let refusals = pair.left.refusals();
+    assert!(refusals[0].contains("UNACCEPTABLE_ADDRESSES"), "{refusals:?}");
     let mut beyond = to(LEFT);
     beyond.remote.set_ip(VICTIM.parse().unwrap());
     let v6 = |text: &str| SocketAddr::new(text.parse().unwrap(), crate::NATT_PORT);

@@ -583,6 +583,10 @@ impl Hosts for World {
             };
             if is_due(node) {
                 node.handle_timeout(self.now);
+                // A search for another path begins with a deadline that is due at once.
+                if is_due(node) {
+                    node.handle_timeout(self.now);
+                }
                 while let Some(path) = node.poll_path_mtu() {
                     node.handle_interface_mtu(path, self.interface, self.now);
                 }
