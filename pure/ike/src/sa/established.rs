@@ -30,9 +30,9 @@ use crate::session::task::{Answer, Succession, Task, Then};
 use crate::session::{Lifetime, Session, Terms};
 use crate::task::liveness::Check;
 use crate::task::{
-    child, clone, confirm, crash, delete, follow, follow_up, grant, leave, licences, live_path, liveness,
-    measure, mobike, opening, ping, reauth, redirect, rekey_child, rekey_ike, renew, ticket, token,
-    upkeep, window,
+    child, clone, confirm, crash, delete, follow, follow_up, grant, leave, licences, live_path,
+    liveness, measure, mobike, opening, ping, reauth, redirect, rekey_child, rekey_ike, renew,
+    ticket, token, upkeep, window,
 };
 use model::{Deadline, InnerAddresses, Instant, Path};
 use std::time::Duration;

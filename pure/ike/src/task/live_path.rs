@@ -182,7 +182,12 @@ pub(crate) fn repeat(session: &mut Session, turn: &mut Turn<'_, '_>) {
     if session.deciding().is_some() {
         return;
     }
-    let unproved: Vec<_> = session.paths.iter().filter(|known| !known.proved).copied().collect();
+    let unproved: Vec<_> = session
+        .paths
+        .iter()
+        .filter(|known| !known.proved)
+        .copied()
+        .collect();
     for known in unproved {
         if !is_free(session, known.number) {
             ask(session, known.number, known.path, turn);

@@ -498,7 +498,9 @@ impl World {
             };
             self.nodes[who].handle_too_big(report, self.now);
         }
-        let is_cut = [path.local, path.remote].iter().any(|end| self.cut.contains(&end.ip()));
+        let is_cut = [path.local, path.remote]
+            .iter()
+            .any(|end| self.cut.contains(&end.ip()));
         if self.off[who] || is_cut || (is_long && is_esp(&payload)) {
             return;
         }

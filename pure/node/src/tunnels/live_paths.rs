@@ -6,11 +6,11 @@
 //! ends decide so independently ([`Health`]), and the initiator at once if packets cannot leave on
 //! the path any more. If all paths are down, all are used, because any may recover.
 //!
-//! The initiator adds a path for each further pair of addresses that answers, over UDP: from another
-//! address of its own first, then to another one of the peer. A path that was lost is added again
-//! after a pause that doubles each time, and is short again after a minute of use. A path is removed
-//! if packets cannot leave there, if it was silent for long, or if the IKE SA has moved to the same
-//! pair of addresses.
+//! The initiator adds a path for each further pair of addresses that answers, over UDP: from
+//! another address of its own first, then to another one of the peer. A path that was lost is added
+//! again after a pause that doubles each time, and is short again after a minute of use. A path is
+//! removed if packets cannot leave there, if it was silent for long, or if the IKE SA has moved to
+//! the same pair of addresses.
 
 use super::children::{Child, Children};
 use super::path_health::{Health, IDLE, Seen, TICK};
@@ -122,8 +122,8 @@ pub(crate) struct Scene<'a> {
     pub children: &'a Children,
     /// Child SAs that do not send yet.
     pub succession: &'a Succession,
-    /// Pairs of addresses, the best first; none until they are known. `None` if the peer chooses the
-    /// paths.
+    /// Pairs of addresses, the best first; none until they are known. `None` if the peer chooses
+    /// the paths.
     pub candidates: Option<Vec<Candidate>>,
 }
 

@@ -5,8 +5,8 @@ mod cover;
 pub(crate) mod desired;
 pub(crate) mod initiations;
 mod keys;
-pub(crate) mod live_paths;
 pub(crate) mod level;
+pub(crate) mod live_paths;
 mod meter;
 pub(crate) mod moving;
 pub(crate) mod outside;
@@ -770,7 +770,9 @@ impl Tunnels {
                 let heard = seen.heard.map(|heard| (heard, id));
                 let child = self.children.get_mut(id);
                 // The packets on a further path say nothing about that of the IKE SA.
-                let name = child.as_ref().and_then(|child| child.status.name.as_deref());
+                let name = child
+                    .as_ref()
+                    .and_then(|child| child.status.name.as_deref());
                 if heard > newest && live_path(name).is_none() {
                     (newest, stray) = (heard, seen.stray);
                 }
