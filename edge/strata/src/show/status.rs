@@ -437,7 +437,7 @@ peer office  up for 1 min 15 s, silent
         assert!(shown.contains(told), "{shown}");
         assert!(shown.contains("  sa        plain, NOT ENCRYPTED (null-sha256), in c0de"), "{shown}");
         let red = overview(&status, None, Paint::new(true));
-        assert!(red.contains("\u{1b}[31mnot encrypted:"), "{red}");
+        assert!(red.contains("\u{1b}[1;31mnot encrypted:"), "{red}");
         let mut over = status;
         over.peers[0].children[0].draining = true;
         let shown = overview(&over, None, PLAIN);
