@@ -230,7 +230,11 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         id: "unencrypted",
         name: "Tunnels without encryption (NULL, AES-GMAC), until a date",
-        keys: &["peer.unencrypted"],
+        keys: &[
+            "peer.unencrypted",
+            "peer.unencrypted.suite",
+            "peer.unencrypted.until",
+        ],
         verbs: &[],
         not_needed: &[],
     },
