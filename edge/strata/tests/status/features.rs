@@ -230,11 +230,7 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         id: "unencrypted",
         name: "Tunnels without encryption (NULL, AES-GMAC), until a date",
-        keys: &[
-            "peer.unencrypted",
-            "peer.unencrypted.suite",
-            "peer.unencrypted.until",
-        ],
+        keys: &["peer.unencrypted.suite", "peer.unencrypted.until"],
         verbs: &[],
         not_needed: &[],
     },
