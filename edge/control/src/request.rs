@@ -63,6 +63,10 @@ pub enum Request {
         /// Local address of the new path; `None` for the best path.
         #[serde(default)]
         from: Option<IpAddr>,
+        /// Interface of the new path, for a connection manager; then `from` is ignored. The tunnel
+        /// moves without a pause if both ends allow it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<String>,
         /// True to hand over without a pause: a clone of the IKE SA takes the new path, and
         /// replaces the old IKE SA once traffic has moved.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]

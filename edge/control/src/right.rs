@@ -75,6 +75,7 @@ pub(crate) mod tests {
         let moved = Request::Move {
             peer: peer(),
             from,
+            to: None,
             soft: true,
         };
         let level = Request::Level {

@@ -146,6 +146,9 @@ pub enum Question {
         /// New local address; if omitted, the best one according to the routes
         #[arg(long, value_name = "ADDRESS")]
         from: Option<IpAddr>,
+        /// Interface to move to, without a pause if possible; for connection managers
+        #[arg(long, value_name = "INTERFACE", conflicts_with = "from")]
+        to: Option<String>,
         /// Move without a pause, by cloning the IKE SA; fail if that is impossible
         #[arg(long)]
         soft: bool,
@@ -239,7 +242,17 @@ impl From<Question> for Request {
             Question::Rekey { peer, ike } => Self::Rekey { peer, ike },
             Question::Reauth { peer } => Self::Reauth { peer },
             Question::Redirect { peer, to } => Self::Redirect { peer, to },
-            Question::Move { peer, from, soft } => Self::Move { peer, from, soft },
+            Question::Move {
+                peer,
+                from,
+                to,
+                soft,
+            } => Self::Move {
+                peer,
+                from,
+                to,
+                soft,
+            },
             Question::Ping { peer, count } => Self::Ping {
                 peer,
                 count: NonZeroU16::new(count),

@@ -14,6 +14,7 @@ mod daemon;
 mod explain;
 mod faults;
 mod host;
+mod interface;
 mod journal;
 mod kept;
 mod keylog;

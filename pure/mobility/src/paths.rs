@@ -1,5 +1,7 @@
 //! Path selection for one tunnel.
 
+use crate::quality::Quality;
+use crate::soft::{Failure, Fate, Handing, Soft, View, Why};
 use model::{Carrier, Deadline, Instant, Path};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -47,6 +49,10 @@ pub struct Candidate {
     pub carrier: Carrier,
     /// The state of the way.
     pub standing: Standing,
+    /// Round trip and loss, if the way is measured.
+    pub quality: Quality,
+    /// Time since which the way exists.
+    pub(crate) since: Instant,
 }
 
 /// An action for the caller.
@@ -56,6 +62,10 @@ pub enum Step {
     Take(Path),
     /// Probe this path for an answer.
     Try(Path),
+    /// Hand the tunnel over to this path without a pause, while the current one works.
+    HandOver(Path),
+    /// Send a request on this path alone, and report its fate by [`Paths::handle_measured`].
+    Measure(Path),
 }
 
 /// No packet can leave from the address that an operator chose.
@@ -77,6 +87,10 @@ pub struct Paths {
     chosen: Option<IpAddr>,
     search: Option<Search>,
     step: Option<Step>,
+    /// Why the current path was chosen.
+    why: Why,
+    /// Hand-overs without a pause, if both ends allow them.
+    soft: Option<Box<Soft>>,
 }
 
 /// The search for another path while the current path is silent.
@@ -98,13 +112,15 @@ impl Paths {
             chosen: None,
             search: None,
             step: None,
+            why: Why::Route,
+            soft: None,
         }
     }
 
     // Inputs.
 
     /// Replaces the list of available ways, best first.
-    pub fn handle_ways(&mut self, ways: &[Way]) {
+    pub fn handle_ways(&mut self, ways: &[Way], now: Instant) {
         let known = |way: Way, carrier| {
             let mut known = self.candidates.iter();
             known.find(|known| known.is(way, carrier)).copied()
@@ -113,6 +129,8 @@ impl Paths {
             way,
             carrier,
             standing: self.first_standing(way, carrier),
+            quality: Quality::UNKNOWN,
+            since: now,
         };
         let candidates = self.carriages.iter().flat_map(|carriage| {
             let carrier = carriage.carrier;
@@ -125,7 +143,10 @@ impl Paths {
         {
             self.chosen = None;
         }
-        self.take_best();
+        match self.has_time() {
+            true => self.judge(now),
+            false => self.take_best(now),
+        }
     }
 
     /// Records that no answer comes back on the current path, and starts to probe the others.
@@ -135,9 +156,9 @@ impl Paths {
     }
 
     /// Records an answer on a path. Moves the tunnel there if the current path was silent.
-    pub fn handle_answer(&mut self, path: Path) {
+    pub fn handle_answer(&mut self, path: Path, now: Instant) {
         // Ignore unlisted addresses: they come from a NAT or a forger.
-        let known = self.candidates.iter().any(|known| known.leads_along(path));
+        let known = self.exists(path);
         let current = is_alike(path, self.current);
         if self.search.is_none() || !(known || current) {
             return;
@@ -146,21 +167,92 @@ impl Paths {
         self.note(path, Standing::Fresh);
         if !current {
             self.chosen = None;
-            self.take(path);
+            self.take(path, Why::Silent, now);
         }
     }
 
     /// Records that the peer refused the current path, and moves to the best remaining one.
-    pub fn handle_refusal(&mut self) {
+    pub fn handle_refusal(&mut self, now: Instant) {
         self.note(self.current, Standing::Refused);
         self.chosen = None;
-        self.take_best();
+        self.take_best(now);
+    }
+
+    /// Permits hand-overs without a pause, for which ways are measured at this interval; zero if
+    /// none is.
+    pub fn allow_soft(&mut self, every: Duration, now: Instant) {
+        if self.soft.is_none() {
+            self.soft = Some(Box::new(Soft::new(every, now)));
+        }
+    }
+
+    /// Returns the state of these paths after a hand-over to a path that [`Step::HandOver`] named,
+    /// unless that is no longer due.
+    pub fn handed_over(&self, to: Path, now: Instant) -> Option<Self> {
+        let handing = self.handing().filter(|handing| handing.to == to)?;
+        let mut next = self.clone();
+        next.step = None;
+        next.settle(to, handing.why, now);
+        self.exists(to).then_some(next)
+    }
+
+    /// Records that a hand-over to a path that an operator chose has begun. If the peer refuses
+    /// it, the tunnel stays, or it moves with a pause.
+    pub fn note_handing(&mut self, to: Path, or_hard: bool, now: Instant) {
+        if let Some(soft) = &mut self.soft {
+            soft.begin(to, Why::Asked, or_hard, now);
+        }
+    }
+
+    /// Records the end of a hand-over that did not take place.
+    pub fn handle_not_handed_over(&mut self, why: Failure, now: Instant) {
+        let Some(handing) = self.soft.as_mut().and_then(|soft| soft.end(why, now)) else {
+            return;
+        };
+        match why {
+            Failure::Busy => {}
+            Failure::Silent => {
+                let mut candidates = self.candidates.iter_mut();
+                if let Some(known) = candidates.find(|known| known.leads_along(handing.to)) {
+                    known.standing = Standing::Silent;
+                    known.quality.distrust();
+                }
+            }
+            Failure::Refused if handing.or_hard && self.exists(handing.to) => {
+                let asked = handing.why == Why::Asked;
+                self.chosen = asked.then_some(handing.to.local.ip()).or(self.chosen);
+                self.take(handing.to, handing.why, now);
+            }
+            Failure::Refused => {}
+        }
+    }
+
+    /// Records the fate of a request on one path, after [`Step::Measure`].
+    pub fn handle_measured(&mut self, path: Path, fate: Fate, now: Instant) {
+        let took = match fate {
+            Fate::Answered(took) => Some(Some(took)),
+            Fate::Lost => Some(None),
+            Fate::Unknown => None,
+        };
+        let mut candidates = self.candidates.iter_mut();
+        let known = candidates.find(|known| known.leads_along(path));
+        if let Some((known, took)) = known.zip(took) {
+            known.quality.note(took);
+            if known.standing == Standing::Silent && known.quality.is_trusted() {
+                known.standing = Standing::Fresh;
+            }
+        }
+        let here = self.view().here();
+        if let Some(soft) = &mut self.soft {
+            soft.note_measured(here.is_some_and(|here| here.quality.is_doubtful()), now);
+        }
+        self.judge(now);
     }
 
     /// Moves the tunnel to an operator's source address, or to the best way if `from` is `None`.
     /// Clears the state of all ways. Emits [`Step::Take`] even for the current path, so that the
     /// peer is notified.
-    pub fn choose(&mut self, from: Option<IpAddr>) -> Result<Path, NoWay> {
+    pub fn choose(&mut self, from: Option<IpAddr>, now: Instant) -> Result<Path, NoWay> {
         let fits = |candidate: &&Candidate| from.is_none_or(|from| candidate.way.local == from);
         let mut fitting = self.candidates.iter().filter(fits);
         let same_end = |way: &Way| way.remote == self.current.remote.ip();
@@ -176,15 +268,17 @@ impl Paths {
         };
         for candidate in &mut self.candidates {
             candidate.standing = Standing::Fresh;
+            candidate.quality = Quality::UNKNOWN;
         }
         self.chosen = from;
         self.search = None;
-        self.take(self.path(best));
+        self.take(self.path(best), Why::Asked, now);
         Ok(self.current)
     }
 
-    /// Probes the next candidate if its time has come.
+    /// Probes or measures the next candidate if its time has come.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.measure_next(now);
         let current = self.current;
         let Some(search) = self.search.as_mut().filter(|search| search.at <= now) else {
             return;
@@ -208,11 +302,12 @@ impl Paths {
 
     /// Returns the time of the next call to [`Self::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Deadline> {
-        let search = self.search.filter(|_| self.candidates.len() > 1)?;
-        Some(Deadline {
+        let search = self.search.filter(|_| self.candidates.len() > 1);
+        let search = search.map(|search| Deadline {
             at: search.at,
             reason: "try another path",
-        })
+        });
+        search.into_iter().chain(self.measures_at()).min()
     }
 
     // Getters.
@@ -220,6 +315,11 @@ impl Paths {
     /// Returns the current path.
     pub const fn current(&self) -> Path {
         self.current
+    }
+
+    /// Returns the reason for the current path.
+    pub const fn why(&self) -> Why {
+        self.why
     }
 
     /// Returns the available ways, best first.
@@ -234,10 +334,84 @@ impl Paths {
             way,
             carrier: self.current.carrier,
             standing: Standing::Fresh,
+            quality: Quality::UNKNOWN,
+            since: Instant::ZERO,
         };
         match (carrier, self.current.carrier) {
             (Carrier::Udp, Carrier::Tcp) if other.leads_along(self.current) => Standing::Silent,
             _ => Standing::Fresh,
+        }
+    }
+
+    /// Returns true if the tunnel can be handed over, because the current path works.
+    fn has_time(&self) -> bool {
+        let works = |here: Candidate| here.standing == Standing::Fresh;
+        self.soft.is_some()
+            && self.search.is_none()
+            && !self.current.is_stream()
+            && self.view().here().is_some_and(works)
+    }
+
+    /// Has the tunnel handed over, if another way is to be used.
+    fn judge(&mut self, now: Instant) {
+        if !self.has_time() || self.step.is_some() {
+            return;
+        }
+        let Some(mut soft) = self.soft.take() else {
+            return;
+        };
+        if let Some((to, why)) = soft.target(&self.view(), now) {
+            let path = self.path(to);
+            soft.begin(path, why, true, now);
+            self.step = Some(Step::HandOver(path));
+        }
+        self.soft = Some(soft);
+    }
+
+    /// Measures the next way, if its time has come.
+    fn measure_next(&mut self, now: Instant) {
+        self.judge(now);
+        if !self.has_time() || self.step.is_some() {
+            return;
+        }
+        let Some(mut soft) = self.soft.take() else {
+            return;
+        };
+        let next = soft.next(&self.view(), now);
+        self.soft = Some(soft);
+        self.step = next.map(|next| Step::Measure(self.path(next)));
+    }
+
+    fn measures_at(&self) -> Option<Deadline> {
+        let soft = self.soft.as_ref().filter(|_| self.has_time())?;
+        Some(Deadline {
+            at: soft.poll_timeout(&self.view())?,
+            reason: "measure a path",
+        })
+    }
+
+    fn view(&self) -> View<'_> {
+        View {
+            current: self.current,
+            candidates: &self.candidates,
+            chosen: self.chosen,
+        }
+    }
+
+    fn handing(&self) -> Option<Handing> {
+        self.soft.as_ref()?.handing()
+    }
+
+    fn exists(&self, path: Path) -> bool {
+        let mut candidates = self.candidates.iter();
+        candidates.any(|known| known.leads_along(path))
+    }
+
+    /// Notes that the tunnel uses a path from now on.
+    fn settle(&mut self, path: Path, why: Why, now: Instant) {
+        (self.current, self.why) = (path, why);
+        if let Some(soft) = &mut self.soft {
+            soft.settle(now);
         }
     }
 
@@ -248,23 +422,27 @@ impl Paths {
         }
     }
 
-    /// Takes the best way without a known failure. If all have failed, keeps the current path,
-    /// because the network may recover.
-    fn take_best(&mut self) {
+    /// Takes the best way without a known failure, if possible one that does not fade. If all have
+    /// failed, keeps the current path, because the network may recover.
+    fn take_best(&mut self, now: Instant) {
         let chosen = self.chosen;
         let fits = |candidate: &&Candidate| {
             candidate.standing == Standing::Fresh
                 && chosen.is_none_or(|chosen| candidate.way.local == chosen)
         };
-        let best = self.candidates.iter().find(fits).copied();
+        let fitting = || self.candidates.iter().filter(fits);
+        let sound = fitting().find(|candidate| !candidate.quality.fades());
+        let best = sound.or_else(|| fitting().next()).copied();
         if let Some(best) = best.filter(|best| !best.leads_along(self.current)) {
             self.search = None;
-            self.take(self.path(best));
+            let why = chosen.map_or(Why::Route, |_| Why::Asked);
+            self.take(self.path(best), why, now);
         }
     }
 
-    const fn take(&mut self, path: Path) {
-        self.current = path;
+    /// Moves the tunnel at once.
+    fn take(&mut self, path: Path, why: Why, now: Instant) {
+        self.settle(path, why, now);
         self.step = Some(Step::Take(path));
     }
 
@@ -303,7 +481,7 @@ impl Candidate {
         self.is(way, path.carrier)
     }
 
-    fn is(&self, way: Way, carrier: Carrier) -> bool {
+    pub(crate) fn is(&self, way: Way, carrier: Carrier) -> bool {
         (self.way, self.carrier) == (way, carrier)
     }
 }

@@ -194,7 +194,7 @@ fn the_examples_explain_their_keys_as_the_rows_do() {
 fn an_example_with_another_explanation_is_written_again() {
     let schema = survey(&Folder::new());
     let examples = examples();
-    let right = "# clone = false                     # true at both ends: `strata move --soft`";
+    let right = "# clone = false                     # true at both ends: the tunnel moves";
     let damaged = examples.clone().map(|example| {
         let without = example.replace("# dscp = \"zero\"  ", "# dscq = \"zero\"  ");
         without.replace(

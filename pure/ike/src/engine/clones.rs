@@ -9,6 +9,12 @@ use model::{IkeSaId, Instant, Path};
 
 /// Commands.
 impl Engine {
+    /// Returns true if an IKE SA can be handed over: both ends allow clones, and we choose the path.
+    pub fn can_hand_over(&self, sa: IkeSaId) -> bool {
+        let up = self.up(sa);
+        up.is_some_and(|up| clone::is_possible(up).is_ok())
+    }
+
     /// Moves an IKE SA with all child SAs to another path without interruption, by means of a
     /// clone. Ends in [`Event::IkeHandedOver`](crate::Event::IkeHandedOver), or in
     /// [`Event::Refused`](crate::Event::Refused) if everything stays on the old path.

@@ -19,7 +19,7 @@
 //! Other messages move nothing: an answer on another path only shows that this path works (section
 //! 3.8). A request is sent on several paths for this purpose.
 
-use super::{follow, live_path, transport};
+use super::{follow, live_path, measure, transport};
 use crate::down_reason::{DownReason, PeerMisbehaved};
 use crate::event::Event;
 use crate::exchange::{find_notify, first_error, notify};

@@ -33,6 +33,8 @@ pub(crate) struct PeerTally {
     pub gone: SaTraffic,
     /// Rekeys of the IKE SA and of child SAs.
     pub rekeys: u64,
+    /// Moves to another path without a pause.
+    pub hand_overs: u64,
 }
 
 /// Durations of set-ups, from the first message of an IKE SA until it is up.
@@ -58,6 +60,10 @@ impl Tally {
 
     pub fn rekeyed(&mut self, peer: PeerId) {
         self.peers.entry(peer).or_default().rekeys += 1;
+    }
+
+    pub fn handed_over(&mut self, peer: PeerId) {
+        self.peers.entry(peer).or_default().hand_overs += 1;
     }
 
     /// Adds the traffic of a child SA that is about to be removed.

@@ -1,0 +1,235 @@
+//! Hand-overs that no operator asks for, and those that a connection manager asks for. Each test
+//! has the same move without `clone` or without measurement as its negative control.
+
+use anyhow::{Context, Result, ensure};
+use lab::daemon::Daemon;
+use lab::gaps::{Counters, Gaps, measure};
+use lab::pair::{
+    self, DEADLINE, GATEWAY, MOBILE, NODE_KEY, Pair, TUNNEL_KEY, Terms, Tunnel, children,
+    gateway_config, mobile_config, peer,
+};
+use lab::process::until;
+use os::Family;
+use serde_json::Value;
+
+/// Local addresses of the mobile node on its two networks, of which the routes prefer the first.
+const WIFI: &str = "10.3.0.2";
+const CELL: &str = "10.4.0.2";
+
+const CLONES: &str = "clone = true\nprobe_paths = \"1s\"\n";
+const UNMEASURED: &str = "clone = true\nprobe_paths = \"off\"\n";
+
+/// The router's end of the first network is taken down. Without the word before, packets are lost
+/// until the silence is noticed.
+// Works: soft
+#[lab::test]
+fn a_tunnel_that_a_connection_manager_moves_loses_nothing_when_the_old_network_dies() -> Result<()>
+{
+    let down = |pair: &Pair, counters: &Counters| {
+        counters.wait_for(300)?;
+        pair.between.run("ip link set wireless down")?;
+        counters.wait_for(300)
+    };
+    let (pair, tunnel) = up([CLONES; 2])?;
+    let soft = streams(&pair, |counters| {
+        let moved = tunnel.mobile.strata("move office --to eth1")?;
+        ensure!(moved["move"]["soft"] == true, "{moved}");
+        stays_on(&tunnel, CELL, "asked")?;
+        down(&pair, counters)
+    })?;
+    ensure!(soft.iter().all(|way| way.lost == 0), "soft: {}", both(soft));
+    pair::no_drops(&tunnel.gateway.strata("status")?)?;
+    drop((tunnel, pair));
+    let (pair, tunnel) = up([CLONES; 2])?;
+    let hard = streams(&pair, |counters| {
+        down(&pair, counters)?;
+        leaves_from(&tunnel.mobile, CELL)
+    })?;
+    eprintln!("soft: {}", both(soft));
+    eprintln!("hard: {}", both(hard));
+    ensure!(hard.iter().any(|way| way.lost > 0), "hard: {}", both(hard));
+    Ok(())
+}
+
+// Works: soft
+#[lab::test]
+fn a_second_word_of_the_connection_manager_is_done_after_the_first() -> Result<()> {
+    let (pair, tunnel) = up([CLONES; 2])?;
+    let gaps = streams(&pair, |_| {
+        for to in ["eth1", "eth0"] {
+            tunnel.mobile.strata(&format!("move office --to {to}"))?;
+        }
+        until("two hand-overs", DEADLINE, || {
+            Ok((handed_over(&tunnel.mobile)? == 2).then_some(()))
+        })?;
+        stays_on(&tunnel, WIFI, "asked")
+    })?;
+    ensure!(gaps.iter().all(|way| way.lost == 0), "{}", both(gaps));
+    Ok(())
+}
+
+/// Both ways exist before and after: only their order changes.
+// Works: soft
+#[lab::test]
+fn a_better_route_hands_the_tunnel_over_if_both_ends_allow_clones() -> Result<()> {
+    let prefer = |pair: &Pair| {
+        let better = "ip route add 192.0.2.1 via 10.4.0.1 dev eth1";
+        pair.mobile.run(better).map(drop)
+    };
+    let (pair, tunnel) = up([CLONES; 2])?;
+    let gaps = streams(&pair, |counters| {
+        prefer(&pair)?;
+        stays_on(&tunnel, CELL, "route")?;
+        counters.wait_for(100)
+    })?;
+    eprintln!("{}", both(gaps));
+    ensure!(gaps.iter().all(|way| way.lost == 0), "{}", both(gaps));
+    for daemon in [&tunnel.mobile, &tunnel.gateway] {
+        ensure!(handed_over(daemon)? == 1, "{}", daemon.log_path().display());
+    }
+    drop((tunnel, pair));
+    let (pair, tunnel) = up([CLONES, ""])?;
+    prefer(&pair)?;
+    leaves_from(&tunnel.mobile, CELL)?;
+    ensure!(
+        handed_over(&tunnel.mobile)? == 0,
+        "it has moved with a pause"
+    );
+    Ok(())
+}
+
+/// A firewall drops a third of the packets of both ends. After the hand-over, the path is cut, and
+/// nothing of the tunnel is there any more. Without measurement, the tunnel stays there.
+// Works: soft
+// Recovers: soft
+#[lab::test]
+fn a_path_that_loses_packets_is_left_before_it_is_dead() -> Result<()> {
+    let (pair, tunnel) = up([CLONES; 2])?;
+    lose_a_third(&pair)?;
+    stays_on(&tunnel, CELL, "faded")?;
+    let text = tunnel.mobile.strata_text("paths")?;
+    ensure!(
+        text.contains("because of loss on the path before ("),
+        "{text}"
+    );
+    ensure!(text.contains(" ms  0 % lost"), "{text}");
+    let metrics = tunnel.mobile.strata_text("metrics")?;
+    for sample in [
+        "strata_peer_hand_overs_total{peer=\"office\"} 1",
+        "strata_peer_path_lost_ratio{peer=\"office\"} 0",
+    ] {
+        ensure!(metrics.contains(sample), "{metrics}");
+    }
+    let gaps = streams(&pair, |counters| {
+        counters.wait_for(300)?;
+        pair.between.run("ip link set wireless down")?;
+        counters.wait_for(300)
+    })?;
+    eprintln!("after the hand-over: {}", both(gaps));
+    ensure!(gaps.iter().all(|way| way.lost == 0), "{}", both(gaps));
+    drop((tunnel, pair));
+    let (pair, tunnel) = up([UNMEASURED; 2])?;
+    lose_a_third(&pair)?;
+    let gaps = streams(&pair, |counters| counters.wait_for_losses(4000))?;
+    eprintln!("without measurement: {}", both(gaps));
+    leaves_from(&tunnel.mobile, WIFI)
+}
+
+// Refuses: soft
+#[lab::test]
+fn an_interface_that_cannot_be_used_is_refused_with_the_fix() -> Result<()> {
+    let (pair, tunnel) = up([CLONES, ""])?;
+    let mobile = &tunnel.mobile;
+    mobile.refuses("move office --to wwan7", "there is no interface wwan7")?;
+    mobile.refuses("move office --to wwan7", "eth1")?;
+    mobile.refuses("move office --to lo", CELL)?;
+    mobile.refuses("move nobody --to eth1", "strata status")?;
+    mobile.refuses("move office --to eth1 --soft", "clone = true")?;
+    // Without clones at the other end, there is a pause.
+    let moved = mobile.strata("move office --to eth1")?;
+    ensure!(moved["move"]["soft"] == false, "{moved}");
+    leaves_from(mobile, CELL)?;
+    pair.mobile.run("ip link set eth0 down")?;
+    mobile.refuses("move office --to eth0", "ip link set eth0 up")?;
+    tunnel
+        .gateway
+        .refuses("move alice --to eth0", "at the other end")
+}
+
+/// Starts both ends, with these lines in their tables of each other. Both local addresses have
+/// routes of their own.
+fn up([mobile, gateway]: [&str; 2]) -> Result<(Pair, Tunnel)> {
+    let pair = Pair::new("soft")?;
+    pair.add_second_wire()?;
+    for command in [
+        "route add default via 10.3.0.1 table 101",
+        "rule add from 10.3.0.2 lookup 101",
+    ] {
+        pair.mobile.run(&format!("ip {command}"))?;
+    }
+    for host in [&pair.mobile, &pair.gateway] {
+        host.secret("tunnel.psk", TUNNEL_KEY)?;
+    }
+    pair.gateway.secret("node.psk", NODE_KEY)?;
+    let with = |config: String, line| config.replacen("psk =", &format!("{line}psk ="), 1);
+    let gateway = with(gateway_config(Terms::PLAIN), gateway);
+    let gateway = pair.gateway.stratad(&gateway)?;
+    let mobile = with(mobile_config(Family::V4, Terms::PLAIN, "manual"), mobile);
+    let mobile = pair.mobile.stratad(&mobile)?;
+    let tunnel = Tunnel { mobile, gateway };
+    tunnel.up()?;
+    leaves_from(&tunnel.mobile, WIFI)?;
+    Ok((pair, tunnel))
+}
+
+fn streams(pair: &Pair, meanwhile: impl FnOnce(&Counters) -> Result<()>) -> Result<[Gaps; 2]> {
+    let ends = ((&pair.mobile, MOBILE[0]), (&pair.gateway, GATEWAY[0]));
+    measure(ends.0, ends.1, meanwhile)
+}
+
+/// Returns the number of hand-overs in a daemon's log.
+fn handed_over(daemon: &Daemon) -> Result<usize> {
+    let log = std::fs::read_to_string(daemon.log_path())?;
+    Ok(log.matches("tunnel handed over").count())
+}
+
+fn both([to, from]: [Gaps; 2]) -> String {
+    format!("to the gateway {to}; from it {from}")
+}
+
+/// Has the router drop every third packet of the first network, in both directions.
+fn lose_a_third(pair: &Pair) -> Result<()> {
+    let rules = pair.between.file(
+        "lossy.nft",
+        "table ip lossy {\n  chain forward {\n    type filter hook forward priority 0\n    \
+         iifname \"wireless\" numgen random mod 3 == 0 drop\n    \
+         oifname \"wireless\" numgen random mod 3 == 0 drop\n  }\n}\n",
+    )?;
+    pair.between
+        .run(&format!("nft -f {}", rules.display()))
+        .map(drop)
+}
+
+/// Waits until the tunnel uses a local address for a reason, and the old IKE SA is gone.
+fn stays_on(tunnel: &Tunnel, address: &str, why: &str) -> Result<()> {
+    let local = format!("{address}:4500");
+    let there = |paths: &Value| {
+        let office = &paths["paths"]["tunnels"][0];
+        office["local"] == local.as_str() && office["why"] == why
+    };
+    let paths = tunnel.mobile.wait_until("paths", DEADLINE, there);
+    paths.with_context(|| format!("the tunnel is not on {address} because of {why}"))?;
+    for daemon in [&tunnel.mobile, &tunnel.gateway] {
+        let is_alone = |status: &Value| children(status).len() == 1 && peer(status)["ike_sas"] == 1;
+        let left = daemon.wait_until("status", DEADLINE, is_alone);
+        left.context("the old IKE SA stays")?;
+    }
+    Ok(())
+}
+
+/// Waits until the mobile node's tunnel uses a local address.
+fn leaves_from(mobile: &Daemon, address: &str) -> Result<()> {
+    let local = format!("{address}:4500");
+    let there = |paths: &Value| paths["paths"]["tunnels"][0]["local"] == local.as_str();
+    mobile.wait_until("paths", DEADLINE, there).map(drop)
+}

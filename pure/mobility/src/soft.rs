@@ -1,0 +1,293 @@
+//! Hand-overs without a pause, and the measurement of ways that leads to them.
+//!
+//! The current way and the others are measured in turn, at a low rate. Once a request on the
+//! current way is lost, the rate is ten times as high until the way is known to be good or bad.
+//!
+//! A way is left for the one that the routes or an operator prefer, or because it fades. Without a
+//! way that the routes prefer, the quicker of two others is used. Each decision has a hysteresis:
+//! a preferred way has to exist for a while, for longer after each move that follows another one
+//! soon; a way that faded has to answer for a while, for longer each time; a quicker way has to be
+//! quicker by a quarter for a while.
+
+use crate::paths::{Candidate, Standing, Way};
+use model::{Carrier, Instant, Path};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Time that a preferred way has to exist. It doubles with each move that follows another one
+/// within [`CALM`], [`MOST_FLAPS`] times at most.
+const STEADY: Duration = Duration::from_secs(2);
+const CALM: Duration = Duration::from_secs(60);
+const MOST_FLAPS: u32 = 6;
+
+/// Time for which another way has to be quicker.
+const QUICKER: Duration = Duration::from_secs(30);
+
+/// Time after which a measurement without a report is given up.
+const UNREPORTED: Duration = Duration::from_secs(5);
+
+/// Time after which a hand-over without a report is given up.
+const OVERDUE: Duration = Duration::from_secs(90);
+
+/// Pause after a hand-over for which the peer had no time.
+const BUSY: Duration = Duration::from_secs(2);
+
+/// Factor by which the rate rises on a doubtful way, and the shortest interval.
+const HASTE: u32 = 10;
+const SHORTEST: Duration = Duration::from_millis(100);
+
+/// The reason for the path of a tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The system's routes prefer it.
+    Route,
+    /// An operator asked for it.
+    Asked,
+    /// The way before lost this share of the requests, in per cent.
+    Faded(u8),
+    /// The path before did not answer.
+    Silent,
+    /// It is quicker than the way before, and the routes prefer neither.
+    Quicker,
+}
+
+/// The reason for which a hand-over did not take place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The peer had no time.
+    Busy,
+    /// The peer refused it.
+    Refused,
+    /// The new path did not carry the tunnel.
+    Silent,
+}
+
+/// The fate of a request on one path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It was answered after this time.
+    Answered(Duration),
+    /// It, or the answer, was lost.
+    Lost,
+    /// It was not sent, or the answer may be to another transmission.
+    Unknown,
+}
+
+/// The state of a tunnel that may be handed over.
+#[derive(Clone, Debug)]
+pub(crate) struct Soft {
+    /// Interval at which the current way is measured; zero if none is.
+    every: Duration,
+    /// Time of the next measurement, and whether it is of the current way.
+    at: Instant,
+    is_current_next: bool,
+    /// Number of measurements of other ways.
+    others: usize,
+    handing: Option<Handing>,
+    /// Time before which nothing is handed over.
+    rests_until: Instant,
+    /// Time at which a preferred way will have existed for long enough, or the pause ends.
+    steady_at: Option<Instant>,
+    /// A quicker way, with the time since which it has been.
+    quicker: Option<(Way, Instant)>,
+    taken: Instant,
+    flaps: u32,
+}
+
+/// A hand-over in progress.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Handing {
+    pub(crate) to: Path,
+    pub(crate) why: Why,
+    /// True if a move with a pause is the alternative.
+    pub(crate) or_hard: bool,
+    until: Instant,
+}
+
+/// The ways among which a decision is made.
+pub(crate) struct View<'a> {
+    pub(crate) current: Path,
+    pub(crate) candidates: &'a [Candidate],
+    pub(crate) chosen: Option<IpAddr>,
+}
+
+impl Soft {
+    pub(crate) const fn new(every: Duration, now: Instant) -> Self {
+        Self {
+            every,
+            at: now,
+            is_current_next: true,
+            others: 0,
+            handing: None,
+            rests_until: now,
+            steady_at: None,
+            quicker: None,
+            taken: now,
+            flaps: 0,
+        }
+    }
+
+    // Hand-overs.
+
+    pub(crate) const fn handing(&self) -> Option<Handing> {
+        self.handing
+    }
+
+    pub(crate) fn begin(&mut self, to: Path, why: Why, or_hard: bool, now: Instant) {
+        self.handing = Some(Handing {
+            to,
+            why,
+            or_hard,
+            until: now + OVERDUE,
+        });
+    }
+
+    /// Ends a hand-over that did not take place.
+    pub(crate) fn end(&mut self, why: Failure, now: Instant) -> Option<Handing> {
+        if why == Failure::Busy {
+            self.rests_until = now + BUSY;
+            self.steady_at = Some(self.rests_until);
+        }
+        self.handing.take()
+    }
+
+    /// Notes that the tunnel takes a path.
+    pub(crate) fn settle(&mut self, now: Instant) {
+        let soon = now < self.taken + CALM;
+        self.flaps = if soon { self.flaps + 1 } else { 0 }.min(MOST_FLAPS);
+        (self.taken, self.handing, self.quicker) = (now, None, None);
+    }
+
+    /// Returns the way that the tunnel should be handed over to, with the reason.
+    pub(crate) fn target(&mut self, view: &View<'_>, now: Instant) -> Option<(Candidate, Why)> {
+        self.steady_at = Some(self.rests_until).filter(|until| now < *until);
+        if self.handing.is_some() || self.steady_at.is_some() {
+            return None;
+        }
+        let here = view.here()?;
+        if here.quality.fades() {
+            let lost = Why::Faded(here.quality.lost().unwrap_or_default());
+            let preferred = view.preferred().filter(|(way, _)| way.quality.answers());
+            let other = preferred
+                .map(|(way, _)| way)
+                .or_else(|| view.cheapest(here));
+            return other.map(|other| (other, lost));
+        }
+        match view.preferred() {
+            Some((way, _)) if way.is(here.way, here.carrier) => None,
+            Some((way, why)) => {
+                let steady_at = way.since + STEADY * (1 << self.flaps.saturating_sub(1));
+                self.steady_at = (now < steady_at).then_some(steady_at);
+                self.steady_at.is_none().then_some((way, why))
+            }
+            None => self.quicker(here, view, now),
+        }
+    }
+
+    fn quicker(
+        &mut self,
+        here: Candidate,
+        view: &View<'_>,
+        now: Instant,
+    ) -> Option<(Candidate, Why)> {
+        let other = view.cheapest(here).filter(|other| {
+            let costs = other.quality.cost().zip(here.quality.cost());
+            costs.is_some_and(|(other, here)| other * 4 < here * 3)
+        });
+        let before = self.quicker.take();
+        let other = other?;
+        let since = before.filter(|(way, _)| *way == other.way);
+        let (_, since) = *self
+            .quicker
+            .insert((other.way, since.map_or(now, |(_, at)| at)));
+        (since + QUICKER <= now).then_some((other, Why::Quicker))
+    }
+
+    // Measurement.
+
+    /// Returns the time of the next action, if any is due by itself.
+    pub(crate) fn poll_timeout(&self, view: &View<'_>) -> Option<Instant> {
+        if let Some(handing) = self.handing {
+            return Some(handing.until);
+        }
+        let measures = !self.every.is_zero() && view.measured().nth(1).is_some();
+        let measured_at = measures.then_some(self.at);
+        measured_at.into_iter().chain(self.steady_at).min()
+    }
+
+    /// Returns the next way to measure, if its time has come.
+    pub(crate) fn next(&mut self, view: &View<'_>, now: Instant) -> Option<Candidate> {
+        self.handing = self.handing.filter(|handing| now < handing.until);
+        let is_due = self.handing.is_none() && !self.every.is_zero() && self.at <= now;
+        if !is_due || view.measured().nth(1).is_none() {
+            return None;
+        }
+        self.at = now + UNREPORTED;
+        let is_current = self.is_current_next;
+        self.is_current_next = !is_current;
+        let others = view.measured().filter(|way| !way.leads_along(view.current));
+        let count = others.clone().count();
+        if is_current && let Some(here) = view.here() {
+            return Some(here);
+        }
+        self.others = self.others.wrapping_add(1);
+        others.clone().nth(self.others % count.max(1))
+    }
+
+    /// Notes that the fate of a request is known. The current way may be doubtful.
+    pub(crate) fn note_measured(&mut self, is_doubtful: bool, now: Instant) {
+        // The current way and the others take turns.
+        let pause = match is_doubtful {
+            true => (self.every / HASTE).max(SHORTEST) / 2,
+            false => self.every / 2,
+        };
+        self.at = now + pause;
+    }
+}
+
+impl View<'_> {
+    /// Returns the current way, if it exists.
+    pub(crate) fn here(&self) -> Option<Candidate> {
+        let mut candidates = self.candidates.iter();
+        candidates
+            .find(|way| way.leads_along(self.current))
+            .copied()
+    }
+
+    /// Returns the ways that are measured: those for datagrams.
+    fn measured(&self) -> impl Iterator<Item = Candidate> + Clone {
+        let ways = self.candidates.iter().copied();
+        ways.filter(|way| way.carrier == Carrier::Udp)
+    }
+
+    fn sound(&self) -> impl Iterator<Item = Candidate> + Clone {
+        let sound = |way: &Candidate| way.standing == Standing::Fresh && !way.quality.fades();
+        self.measured().filter(sound)
+    }
+
+    /// Returns the operator's way, or else that which the routes prefer, if it is sound.
+    fn preferred(&self) -> Option<(Candidate, Why)> {
+        let asked = self.chosen.and_then(|chosen| {
+            let here = self.here().filter(|here| here.way.local == chosen);
+            let mut sound = here.into_iter().filter(|here| !here.quality.fades());
+            let others = self.sound();
+            sound
+                .next()
+                .or_else(|| others.clone().find(|way| way.way.local == chosen))
+        });
+        let asked = asked.map(|way| (way, Why::Asked));
+        asked.or_else(|| {
+            let first = self.candidates.first()?;
+            let mut sound = self.sound();
+            let way = sound.find(|way| way.is(first.way, first.carrier))?;
+            Some((way, Why::Route))
+        })
+    }
+
+    /// Returns the way other than this one that costs least, if any answers.
+    fn cheapest(&self, here: Candidate) -> Option<Candidate> {
+        let others = self.sound().filter(|way| !way.is(here.way, here.carrier));
+        let answering = others.filter(|way| way.quality.answers());
+        answering.min_by_key(|way| way.quality.cost())
+    }
+}
