@@ -88,7 +88,7 @@ const START: Duration = Duration::from_secs(5);
 const ROUND: Duration = Duration::from_micros(500);
 
 const fn rounds(quick: bool) -> u32 {
-    if quick { 400 } else { 4000 }
+    if quick { 100 } else { 4000 }
 }
 
 /// A value in tunnel mode and in transport mode.

@@ -15,6 +15,9 @@ use wire::{ip, udp};
 pub(super) const AT_MOBILE: usize = 0;
 pub(super) const AT_GATEWAY: usize = 1;
 
+/// Number of packets that are searched for the place that traffic is at: at least 100 ms.
+const LATEST: usize = 1000;
+
 /// Content of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
@@ -154,14 +157,14 @@ pub(in crate::figures) struct Passage {
 }
 
 impl Trace {
-    /// Returns the number of datagrams that arrived by the new address, to the mobile node and from
-    /// it.
+    /// Returns the number of the latest datagrams that arrived by an address, to the mobile node and
+    /// from it.
     pub fn arrived_by(&self, address: IpAddr) -> [usize; 2] {
         let count = |end: usize, way: fn(&Packet) -> IpAddr| {
-            let packets = self.packets[end].iter();
-            let mut new = packets.skip_while(|one| !one.is_esp() || way(one) != address);
-            let is_come = |one: &&Packet| one.is_arrival_at(end);
-            new.by_ref().filter(is_come).count()
+            let packets = &self.packets[end];
+            let latest = packets[packets.len().saturating_sub(LATEST)..].iter();
+            let new = latest.skip_while(|one| !one.is_esp() || way(one) != address);
+            new.filter(|one| one.is_arrival_at(end)).count()
         };
         [
             count(AT_MOBILE, |packet| packet.destination),
@@ -171,8 +174,8 @@ impl Trace {
 
     /// Returns the time of the last message of IKE.
     pub fn last_message(&self) -> Duration {
-        let all = self.packets.iter().flatten();
-        let times = all.filter(|packet| packet.is_ike()).map(|packet| packet.at);
+        let last = |packets: &Vec<Packet>| packets.iter().rev().find(|one| one.is_ike()).copied();
+        let times = self.packets.iter().filter_map(last).map(|one| one.at);
         times.max().unwrap_or_default()
     }
 
@@ -212,7 +215,7 @@ impl Trace {
             update: exchange(change.requests.update),
             check: exchange(change.requests.check),
             stalled: [AT_MOBILE, AT_GATEWAY].map(|end| self.silence(end, change.begun)),
-            lost: [AT_MOBILE, AT_GATEWAY].map(|end| self.lost(end)),
+            lost: [AT_MOBILE, AT_GATEWAY].map(|end| self.lost(end, change.begun)),
         })
     }
 
@@ -248,9 +251,12 @@ impl Trace {
         longest.map(micros)
     }
 
-    /// Returns how many datagrams between the first and the last one did not arrive.
-    fn lost(&self, end: usize) -> Option<f64> {
-        let numbers: BTreeSet<_> = self.arrivals(end).map(|(_, number)| number).collect();
+    /// Returns how many datagrams did not arrive, from the last arrival before this time on.
+    fn lost(&self, end: usize, after: Duration) -> Option<f64> {
+        let before = self.arrivals(end).filter(|(at, _)| *at <= after).last();
+        let later = self.arrivals(end).filter(|(at, _)| *at > after);
+        let all = before.into_iter().chain(later);
+        let numbers: BTreeSet<_> = all.map(|(_, number)| number).collect();
         let all = numbers.last()? - numbers.first()? + 1;
         Some((all - numbers.len() as u64) as f64)
     }
