@@ -3,8 +3,8 @@
 use crate::extension::live_path;
 use model::Path;
 
-/// Number of transmissions of a request on its own path alone. Then the path of the IKE SA has it
-/// too, because the window waits for the answer.
+/// Number of transmissions of a request on its own path. Then it goes on the path of the IKE SA,
+/// because the window waits for the answer.
 const ALONE: u8 = 2;
 
 /// The further paths. There are three at most.

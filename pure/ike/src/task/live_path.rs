@@ -6,8 +6,8 @@
 //! the peer as well if it does not answer: the responder deletes its child SA, and the initiator
 //! may add the path again.
 //!
-//! A request on a dead path would block the window. So it is sent on the path of the IKE SA as well
-//! after a while ([`Apart`]), and then its answer proves nothing.
+//! A request on a dead path would block the window. So it is retransmitted on the path of the IKE
+//! SA after a while ([`Apart`]), and then its answer proves nothing.
 //!
 //! A peer with keys could direct requests to a third party, so the checks are limited like those of
 //! `follow.rs`, and no packet of a child SA goes to an address without an answer.
@@ -383,9 +383,10 @@ pub(crate) fn repeat_apart(
     };
     let was_alone = apart.is_alone();
     let is_alone = apart.repeat();
-    turn.ctx.out.counters.retransmitted += 1;
-    turn.ctx.transmit_all(apart.path, datagrams);
-    if was_alone && !is_alone {
+    if is_alone {
+        turn.ctx.out.counters.retransmitted += 1;
+        turn.ctx.transmit_all(apart.path, datagrams);
+    } else if was_alone {
         turn.core.requests.begin_silence(turn.ctx.now);
     }
     is_alone
