@@ -31,12 +31,12 @@ fn settings_that_several_paths_do_not_work_with_are_refused() {
         "resources = 2",
         "tcp = \"fallback\"",
         "tfc = \"mtu\"",
-        "licences = [{ node = \"fa.example.net\", zones = [\"headers\"], right = \"read\" }]",
+        "zones = \"require\"\nlicences = [{ node = \"fa.example.net\", zones = [\"headers\"], right = \"read\" }]",
     ] {
         let text = format!("{OFFICE}paths = 2\n{other}\n");
         let faults = Folder::new().lines(&text);
         assert_eq!(faults.len(), 1, "{other}: {faults:#?}");
-        let key = other.split(' ').next().unwrap();
+        let key = other.lines().last().unwrap().split(' ').next().unwrap();
         for words in ["9:9 peer.office.paths", key, "remove `paths`"] {
             assert!(faults[0].contains(words), "{other}: {faults:#?}");
         }
