@@ -31,7 +31,8 @@ fn settings_that_several_paths_do_not_work_with_are_refused() {
         "resources = 2",
         "tcp = \"fallback\"",
         "tfc = \"mtu\"",
-        "zones = \"require\"\nlicences = [{ node = \"fa.example.net\", zones = [\"headers\"], right = \"read\" }]",
+        "zones = \"require\"\n\
+         licences = [{ node = \"fa.example.net\", zones = [\"headers\"], right = \"read\" }]",
     ] {
         let text = format!("{OFFICE}paths = 2\n{other}\n");
         let faults = Folder::new().lines(&text);
