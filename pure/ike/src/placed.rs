@@ -5,7 +5,6 @@
 //! alone, and no datagram makes the engine visit all peers.
 
 use crate::config::Peer;
-use crate::sa::Sa;
 use model::{IkeSaId, Mode, PeerId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -66,18 +65,12 @@ pub(crate) struct Placed {
 }
 
 impl Placed {
-    /// Notes an IKE SA that may have changed.
-    pub(crate) fn note(&mut self, sa: &Sa) {
-        let fixed = sa.established().filter(|up| up.children.are_fixed());
-        let at = fixed.map(|_| (sa.core.esp.remote.ip(), sa.core.peer_id()));
-        self.put(sa.core.id, at);
-    }
-
     /// Forgets an IKE SA that is gone.
     pub(crate) fn forget(&mut self, sa: IkeSaId) {
         self.put(sa, None);
     }
 
+    /// Notes where the child SAs of an IKE SA are; `None` if none is in transport mode.
     pub(crate) fn put(&mut self, sa: IkeSaId, at: Option<(IpAddr, PeerId)>) {
         if self.by_sa.get(&sa).copied() == at {
             return;

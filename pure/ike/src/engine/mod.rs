@@ -687,7 +687,7 @@ impl Engine {
         let id = sa.core.id;
         self.by_spi.insert(sa.core.own_spi(), id);
         self.peer_index.enter(&sa.core);
-        self.out.placed.note(&sa);
+        self.out.placed.put(sa.core.id, sa.placed_at());
         self.deadlines.set(id, sa.poll_timeout(&self.config));
         self.sas.insert(id, sa);
         id

@@ -57,9 +57,10 @@ use core::Core;
 use established::Next;
 use init_sent::InitSent;
 use kem_sent::KemSent;
-use model::Deadline;
+use model::{Deadline, PeerId};
 use resume_sent::{ResumeSent, Resuming};
 use resumption::Entry;
+use std::net::IpAddr;
 use turn::{Context, Turn, Verdict};
 
 /// One IKE SA.
@@ -346,6 +347,13 @@ impl Sa {
             State::Established(state) => Some(state),
             _ => None,
         }
+    }
+
+    /// Returns the peer, and its address of the child SAs in transport mode; `None` without any.
+    pub(crate) fn placed_at(&self) -> Option<(IpAddr, PeerId)> {
+        let up = self.established()?;
+        let at = (self.core.esp.remote.ip(), self.core.peer_id());
+        up.children.are_fixed().then_some(at)
     }
 
     /// Returns the state and a turn of an SA that is up.
