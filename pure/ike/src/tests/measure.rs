@@ -12,7 +12,8 @@ const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 
 fn connected() -> Pair {
-    let (left, right) = roaming();
+    let (mut left, right) = roaming();
+    left.peers[0].liveness = 30 * SECOND;
     let mut pair = Pair::new(left, right);
     pair.connect();
     // Until the path has been measured by ordinary requests, too.
