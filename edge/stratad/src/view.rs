@@ -13,9 +13,9 @@ use crate::explain::{told, told_not_found};
 use crate::journal;
 use crate::sink::IoCounters;
 use control::{
-    Candidate, Carrier, Child, Chosen, ChildKind, ChildMode, Congestion, Fill, Lease, Leases, Lookup,
-    LivePath, MtuOrigin, Paths, Peer, PeerState, Refusal, Selection, Standing, Status, Traffic, TunnelPaths,
-    Users, Who, Window,
+    Candidate, Carrier, Child, ChildKind, ChildMode, Chosen, Congestion, Fill, Lease, Leases,
+    LivePath, Lookup, MtuOrigin, Paths, Peer, PeerState, Refusal, Selection, Standing, Status,
+    Traffic, TunnelPaths, Users, Who, Window,
 };
 use mobile_ip::mobile_ip;
 use model::{Exchanges, Instant, TrafficSelector};

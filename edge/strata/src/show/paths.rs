@@ -1,7 +1,10 @@
 //! `strata paths`: the path of each tunnel, and the possible ones.
 
 use crate::text::{Paint, clean};
-use control::{Candidate, Carrier, Chosen, LivePath, Moved, Paths, Standing, TunnelPaths, Who, host_on, place_on};
+use control::{
+    Candidate, Carrier, Chosen, LivePath, Moved, Paths, Standing, TunnelPaths, Who, host_on,
+    place_on,
+};
 
 /// Formats the answer.
 pub fn show(paths: &Paths, paint: Paint) -> String {

@@ -61,7 +61,8 @@ impl Peers<'_> {
         self.gauge("peer_round_trip_seconds", help, |peer| {
             Some(peer.round_trip?.as_secs_f64())
         });
-        let help = "Share of the newest 20 requests that were lost on the current path, if measured";
+        let help =
+            "Share of the newest 20 requests that were lost on the current path, if measured";
         self.gauge("peer_path_lost_ratio", help, |peer| {
             Some(f64::from(peer.lost?) / 100.0)
         });
