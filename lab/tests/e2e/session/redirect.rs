@@ -224,30 +224,19 @@ fn strongswan_goes_to(to: &str) -> Result<()> {
     Ok(())
 }
 
-/// strongSwan sends us to its second address, by a name that our name server has. Negative control:
-/// before, the name is not known and the tunnel stays.
-// Works: redirect
+/// strongSwan redirects us by name. No name server answers, so the tunnel stays, and the reason is
+/// told.
+// Refuses: redirect
 #[lab::test]
-fn strongswan_sends_us_to_a_name() -> Result<()> {
+fn a_name_from_strongswan_that_is_not_found_is_told() -> Result<()> {
     let duo = Duo::new("redirect")?;
-    duo.theirs.run("ip address add 192.0.2.4/24 dev eth0")?;
     let ours = plain::in_table(OURS, "[tunnel]", "resolve_via = [\"192.0.2.2\"]");
     let ours = format!("{ours}redirect = [\"192.0.2.4/32\"]\n");
-    let address = "192.0.2.2,192.0.2.4";
-    let (strata, charon) = duo.start(&ours, &Connection { address, ..THEIRS })?;
+    let (strata, charon) = duo.start(&ours, &THEIRS)?;
     strata.strata("up theirs --wait")?;
     charon.redirect(NAME)?;
     strata.wait_until("status", DEADLINE, |status| {
         is_up(status) && refusal(status).contains("name server 192.0.2.2")
     })?;
-    let mut dns = start_dns(&duo.theirs, "192.0.2.2", "192.0.2.4")?;
-    charon.redirect(NAME)?;
-    strata.wait_until("status", DEADLINE, |status| {
-        is_up(status)
-            && pair::peer(status)["remote"]
-                .to_string()
-                .contains("192.0.2.4")
-    })?;
-    dns.wait_for_log(&format!("query[A] {NAME}"), DEADLINE)?;
-    duo.carry(1_000_000)
+    Ok(())
 }
