@@ -4,9 +4,9 @@
 //!   ([`process`], [`daemon`]) that run in them. A test reads like a drawing of the network.
 //! * [`emulator`]: a wire with a rate, a delay, a queue and bit errors, in real time. [`vigil`]
 //!   keeps the machine awake for it, [`bystander`] measures how far the machine delayed it.
-//! * [`pair`], [`plain`], [`certified`], [`lending`], [`transfer`], [`chatter`], [`volley`], [`gaps`],
-//!   [`echo`], [`spis`], [`wiretap`], [`tshark`], [`strongswan`], [`libreswan`], [`origin`],
-//!   [`duo`], [`openssl`], [`account`]: parts of end-to-end tests.
+//! * [`pair`], [`plain`], [`certified`], [`lending`], [`transfer`], [`chatter`], [`volley`],
+//!   [`gaps`], [`echo`], [`spis`], [`wiretap`], [`tshark`], [`strongswan`], [`libreswan`],
+//!   [`origin`], [`duo`], [`openssl`], [`account`]: parts of end-to-end tests.
 //! * [`walk`]: a mobile node between foreign agents, for tests of Mobile IPv4 and for the roaming
 //!   demo.
 //! * [`guest`]: a machine with its own kernel, for peers that use the kernel's ESP.

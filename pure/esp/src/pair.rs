@@ -5,9 +5,9 @@
 //! SA and not to the packet: in BEET mode, an authentic packet that is forwarded from another
 //! address carries the same datagram. In transport mode, it is dropped, because its addresses do
 //! not match the selectors of the SA, and the addresses of the SA move with its path. Until both
-//! ends have moved, a packet is dropped by one of them. Other header fields are lost, including the DSCP, because the
-//! socket writes the outer header. There is a single ECN field, the outer one: it is sent as in the
-//! datagram, and copied back into the rebuilt header with the marks of routers.
+//! ends have moved, a packet is dropped by one of them. Other header fields are lost, including the
+//! DSCP, because the socket writes the outer header. There is a single ECN field, the outer one: it
+//! is sent as in the datagram, and copied back into the rebuilt header with the marks of routers.
 //!
 //! The sealed octets may be in zones. The map then describes the octets behind the header, and so
 //! do offsets in zone selectors. The extents of the headers are found while the datagram still has

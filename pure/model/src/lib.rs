@@ -21,6 +21,7 @@ mod sa;
 mod selector;
 mod shared;
 mod sizes;
+mod suite;
 mod time;
 mod unique;
 mod unknown_peers;
@@ -43,11 +44,12 @@ pub use path::{Carrier, Df, Encapsulation, Path, Stray, Transmit};
 pub use peer::{PeerId, PeerNames};
 pub use sa::{
     BesideSa, ChildSa, ChildSaId, CsaId, Exchanges, Grant, GrantHalf, Group, Half, IkeSaId, Kem,
-    Keys, MOST_PATHS, MOST_RESOURCES, Mode, NODE_SUITE, Onward, Sha2, Spi, Suite, ZoneKey,
+    Keys, MOST_PATHS, MOST_RESOURCES, Mode, NODE_SUITE, Onward, Spi, ZoneKey,
 };
 pub use selector::{Breadth, Flow, Selectors, TrafficSelector, one_pair};
 pub use shared::{Shared, Shares};
 pub use sizes::Sizes;
+pub use suite::{Sha2, Suite};
 pub use time::{Deadline, Instant};
 pub use unique::Unique;
 pub use unknown_peers::{Origin, UnknownPeers};

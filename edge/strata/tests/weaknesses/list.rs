@@ -1225,4 +1225,10 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "after one error of the disk, neither leases nor sessions are stored until the daemon is started again, and sessions that an operator ended meanwhile can be resumed",
         answer: Tests,
     },
+    Weakness {
+        number: 199,
+        seen: "Strata",
+        what: "a tunnel that rests after a packet asks its peer for a sign of life every minute although nothing is sent, so 100,000 tunnels at rest take a fifth of a core",
+        answer: Tests,
+    },
 ];

@@ -157,8 +157,8 @@ pub(in crate::figures) struct Passage {
 }
 
 impl Trace {
-    /// Returns the number of the latest datagrams that arrived by an address, to the mobile node and
-    /// from it.
+    /// Returns the number of the latest datagrams that arrived by an address, to the mobile node
+    /// and from it.
     pub fn arrived_by(&self, address: IpAddr) -> [usize; 2] {
         let count = |end: usize, way: fn(&Packet) -> IpAddr| {
             let packets = &self.packets[end];

@@ -9,7 +9,7 @@ use model::{IkeSaId, Instant, Path};
 
 /// Commands.
 impl Engine {
-    /// Returns true if an IKE SA can be handed over: both ends allow clones, and we choose the path.
+    /// Returns true if an IKE SA can be handed over: both ends allow clones, and the path is ours.
     pub fn can_hand_over(&self, sa: IkeSaId) -> bool {
         let up = self.up(sa);
         up.is_some_and(|up| clone::is_possible(up).is_ok())

@@ -28,6 +28,6 @@ impl Engine {
     pub fn most_paths(&self, sa: IkeSaId) -> u8 {
         let sa = self.sas.get(&sa);
         let up = sa.and_then(|sa| Some((sa.established()?, sa.core.peer(&self.config))));
-        up.map_or(1, |(up, peer)| live_path::most_of(up, peer))
+        up.map_or(1, |(up, peer)| up.most_paths(peer))
     }
 }

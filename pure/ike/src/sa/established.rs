@@ -688,7 +688,6 @@ fn hand_over(
     session.openings.incomplete.clear();
     session.grants.offered.clear();
     session.queue.reset(|task| task.ends_with_keys());
-    live_path::repeat(&mut session, turn);
     let lifetime = lifetimes(turn.core, turn.ctx.config).ike;
     session.lifetime.keys = Age::begin(lifetime, turn.ctx.config, turn.ctx.rng, turn.ctx.now);
     let (sa, peer) = (next.id, next.peer_id());
@@ -737,6 +736,7 @@ fn bear(
 
 /// Sends queued requests, as many as the window allows.
 pub(crate) fn send_next(session: &mut Session, turn: &mut Turn<'_, '_>) {
+    live_path::check(session, turn);
     if turn.core.requests.is_idle()
         && let Some(task) = mobike::next(session, turn).or_else(|| follow::next(session, turn))
     {

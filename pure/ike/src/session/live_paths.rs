@@ -1,7 +1,11 @@
 //! The paths of an IKE SA beside its own, each with a child SA, and requests on paths of their own.
 
+use crate::event::Event;
 use crate::extension::live_path;
+use crate::refusal::Refusal;
+use crate::sa::turn::Turn;
 use model::Path;
+use wire::ike::NotifyType;
 
 /// Number of transmissions of a request on its own path. Then it goes on the path of the IKE SA,
 /// because the window waits for the answer.
@@ -54,10 +58,33 @@ impl LivePaths {
         self.of(name).is_some_and(|known| !known.proved)
     }
 
+    /// Notes that a child SA was not created. Its path is not added, if it was to have one.
+    pub(crate) fn note_refused(
+        &self,
+        name: Option<&str>,
+        error: Option<NotifyType>,
+        turn: &mut Turn<'_, '_>,
+    ) {
+        if let Some(known) = self.of(name) {
+            let full = error == Some(NotifyType::NO_ADDITIONAL_SAS);
+            tell_not_added(known.path, full, turn);
+            if full {
+                let peer = turn.core.peer_id();
+                turn.ctx.refused(Some(peer), Refusal::NoMorePaths);
+            }
+        }
+    }
+
     /// Returns all paths, also those whose child SAs are gone.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &LivePath> {
         self.0.iter()
     }
+}
+
+/// Reports a path that is not added. `full`: the peer allows no more.
+pub(crate) fn tell_not_added(path: Path, full: bool, turn: &mut Turn<'_, '_>) {
+    let sa = turn.core.id;
+    turn.ctx.event(Event::PathNotAdded { sa, path, full });
 }
 
 /// The path of a request that is sent on a path of its own.

@@ -18,6 +18,7 @@ pub(crate) mod task;
 mod unsure;
 pub(crate) mod upkeep;
 
+use crate::config::Peer;
 use crate::down_reason::{DownReason, PeerMisbehaved};
 use crate::exchange::notify;
 use crate::extension::contact::Contact;
@@ -234,6 +235,12 @@ impl Session {
     /// Returns true if both ends support MOBIKE-X.
     pub(crate) fn is_extended(&self) -> bool {
         self.mobike.as_ref().is_some_and(|mobike| mobike.extended)
+    }
+
+    /// Returns the most paths to a peer, including that of the IKE SA.
+    pub(crate) fn most_paths(&self, peer: Option<&Peer>) -> u8 {
+        let most = peer.map_or(1, |peer| peer.features.paths);
+        if self.is_extended() { most } else { 1 }
     }
 
     /// Returns true if moves of this SA are announced, so that "other messages" move nothing (RFC

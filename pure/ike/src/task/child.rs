@@ -10,7 +10,7 @@
 
 use super::delete::DeleteChild;
 use super::liveness::Check;
-use super::{child_terms, live_path as path, liveness, opening, rekey_child};
+use super::{child_terms, liveness, opening, rekey_child};
 use crate::allowed_suites::AllowedEspSuites;
 use crate::child::{self, ChildConfig, ChildTerms, Offer, Requested};
 use crate::config;
@@ -260,7 +260,7 @@ fn conclude(session: &mut Session, new: NewChild, response: &Message, turn: &mut
         Err(why) => {
             session.ask(DeleteChild::unused(spi), turn);
             session.upkeep.put_off(name.as_deref(), turn.ctx.now);
-            path::note_refused(session, name.as_deref(), None, turn);
+            session.paths.note_refused(name.as_deref(), None, turn);
             let why = Box::new(why);
             turn.ctx.refused(
                 Some(turn.core.peer_id()),
@@ -316,7 +316,9 @@ fn note_refused(
     if request.is_contested() {
         return;
     }
-    path::note_refused(session, name.as_deref(), Some(error), turn);
+    session
+        .paths
+        .note_refused(name.as_deref(), Some(error), turn);
     let again = session.upkeep.put_off(name.as_deref(), turn.ctx.now);
     if error == NotifyType::TS_MAX_QUEUE && resource::is_additional(name.as_deref()) {
         session.upkeep.is_full = true;
@@ -368,9 +370,6 @@ pub(crate) fn add(
             .openings
             .unsure
             .add(id, &turn.core.responses, turn.ctx.now);
-    }
-    if !ours && has_path {
-        path::begin_check(session, terms.name.as_deref(), turn);
     }
     let child = child_terms::described(session, id, terms, ours, turn);
     turn.ctx.event(Event::ChildUp(Box::new(child)));

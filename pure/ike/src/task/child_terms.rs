@@ -172,6 +172,6 @@ fn place(session: &Session, name: Option<&str>, turn: &Turn<'_, '_>) -> Option<u
     if let Some(number) = live_path(name) {
         return Some(number - 1);
     }
-    let paths = name.is_none() && super::live_path::most(session, turn) > 1;
+    let paths = name.is_none() && session.most_paths(turn.core.peer(turn.ctx.config)) > 1;
     resource::number(name).filter(|_| session.terms.resources || paths)
 }

@@ -1,9 +1,9 @@
 //! Deletion of child SAs (RFC 7296 section 1.4.1).
 
-use super::{live_path, upkeep};
+use super::upkeep;
 use crate::down_reason::DownReason;
 use crate::event::Event;
-use crate::extension::delete;
+use crate::extension::{delete, live_path};
 use crate::sa::turn::{Context, Turn};
 use crate::session::Session;
 use crate::session::children::Life;
@@ -33,7 +33,7 @@ impl Task for DeleteChild {
     }
 
     fn payloads(&self, session: &Session, _: &mut Turn<'_, '_>) -> Vec<Payload> {
-        let removal = live_path::removal(session, self.child);
+        let removal = removal(session, self.child);
         [vec![delete::child(self.inbound)], removal].concat()
     }
 
@@ -53,6 +53,18 @@ impl Task for DeleteChild {
             true => Then::Close(DownReason::ClosedHere),
             false => Then::Stay,
         }
+    }
+}
+
+/// Returns the notifies that accompany the deletion of the last child SA on a path of its own.
+fn removal(session: &Session, child: Option<ChildSaId>) -> Vec<Payload> {
+    let child = child.and_then(|child| session.children.get(child));
+    let name = child.and_then(|child| child.name.as_deref());
+    match session.paths.of(name) {
+        Some(known) if session.children.current(name).is_none() => {
+            live_path::remove(known.number, known.path)
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -22,9 +22,9 @@ use crate::sa::arrived::Arrived;
 use crate::sa::core::Core;
 use crate::sa::turn::Turn;
 use crate::session::Session;
-use crate::session::live_paths::Apart;
+use crate::session::live_paths::{Apart, tell_not_added};
 use crate::session::task::{Answer, Task, Then};
-use model::{ChildSaId, Path};
+use model::Path;
 use wire::ike::{Header, Message, NotifyType, Payload};
 
 /// Number of checks without an answer after which a responder gives a new path up.
@@ -69,21 +69,10 @@ impl Task for Question {
     }
 }
 
-/// Returns the most paths of an IKE SA, including its own.
-pub(crate) fn most(session: &Session, turn: &Turn<'_, '_>) -> u8 {
-    most_of(session, turn.core.peer(turn.ctx.config))
-}
-
-/// Returns the most paths of an IKE SA with a peer.
-pub(crate) fn most_of(session: &Session, peer: Option<&crate::Peer>) -> u8 {
-    let most = peer.map_or(1, |peer| peer.features.paths);
-    if session.is_extended() { most } else { 1 }
-}
-
 /// Adds a path, if its check succeeds.
 pub(crate) fn add(session: &mut Session, path: Path, turn: &mut Turn<'_, '_>) {
     let decides = session.deciding().is_some();
-    let most = most(session, turn);
+    let most = session.most_paths(turn.core.peer(turn.ctx.config));
     let free = (2..=most).find(|number| is_free(session, *number));
     let known = session.children.current(None).is_none() || is_used(session, path, turn.core);
     match free.filter(|_| decides && !known && !session.is_leaving()) {
@@ -126,11 +115,6 @@ fn ask(session: &mut Session, number: u8, path: Path, turn: &mut Turn<'_, '_>) {
     session.ask(question, turn);
 }
 
-fn tell_not_added(path: Path, full: bool, turn: &mut Turn<'_, '_>) {
-    let sa = turn.core.id;
-    turn.ctx.event(Event::PathNotAdded { sa, path, full });
-}
-
 /// Handles the answer on a path. The end that chooses the paths creates the child SA now.
 fn note_proved(session: &mut Session, number: u8, path: Path, turn: &mut Turn<'_, '_>) {
     let (sa, name) = (turn.core.id, live_path::name(number));
@@ -169,45 +153,18 @@ fn note_unanswered(session: &mut Session, number: u8, path: Path, turn: &mut Tur
     }
 }
 
-/// Checks the path of a new child SA that the peer requested.
-pub(crate) fn begin_check(session: &mut Session, name: Option<&str>, turn: &mut Turn<'_, '_>) {
-    let known = session.paths.of(name).filter(|known| !known.proved);
-    if let Some(known) = known.copied() {
-        ask(session, known.number, known.path, turn);
-    }
-}
-
-/// Repeats the checks that were dropped with their keys.
-pub(crate) fn repeat(session: &mut Session, turn: &mut Turn<'_, '_>) {
+/// Checks each path that the peer added, until it is proved or gone.
+pub(crate) fn check(session: &mut Session, turn: &mut Turn<'_, '_>) {
     if session.deciding().is_some() {
         return;
     }
-    let unproved: Vec<_> = session
-        .paths
-        .iter()
-        .filter(|known| !known.proved)
-        .copied()
-        .collect();
-    for known in unproved {
-        if !is_free(session, known.number) {
+    let unproved = session.paths.iter().filter(|known| !known.proved);
+    for known in unproved.copied().collect::<Vec<_>>() {
+        let asked = |question: &Question| question.number == known.number;
+        let child = session.children.current(live_path::name(known.number));
+        if child.is_some() && known.failures < MOST_FAILURES && !session.queue.tasks_of().any(asked)
+        {
             ask(session, known.number, known.path, turn);
-        }
-    }
-}
-
-/// Notes that a child SA was not created. Its path is not added, if it was to have one.
-pub(crate) fn note_refused(
-    session: &Session,
-    name: Option<&str>,
-    error: Option<NotifyType>,
-    turn: &mut Turn<'_, '_>,
-) {
-    if let Some(known) = session.paths.of(name) {
-        let full = error == Some(NotifyType::NO_ADDITIONAL_SAS);
-        tell_not_added(known.path, full, turn);
-        if full {
-            turn.ctx
-                .refused(Some(turn.core.peer_id()), Refusal::NoMorePaths);
         }
     }
 }
@@ -216,19 +173,6 @@ pub(crate) fn note_refused(
 pub(crate) fn remove(session: &mut Session, number: u8, turn: &mut Turn<'_, '_>) {
     if let Some(name) = live_path::name(number) {
         upkeep::drop_child(session, Some(name), turn);
-    }
-}
-
-/// Returns the notifies that accompany the deletion of a child SA: of the last one on a path that
-/// is removed.
-pub(crate) fn removal(session: &Session, child: Option<ChildSaId>) -> Vec<Payload> {
-    let child = child.and_then(|child| session.children.get(child));
-    let name = child.and_then(|child| child.name.as_deref());
-    match session.paths.of(name) {
-        Some(known) if session.children.current(name).is_none() => {
-            live_path::remove(known.number, known.path)
-        }
-        _ => Vec::new(),
     }
 }
 
@@ -267,7 +211,7 @@ fn accept(
 ) -> Result<Vec<Payload>, (NotifyType, Option<Refusal>)> {
     let later = (NotifyType::TEMPORARY_FAILURE, None);
     let none = NotifyType::NO_ADDITIONAL_SAS;
-    let most = most(session, turn);
+    let most = session.most_paths(turn.core.peer(turn.ctx.config));
     let name = live_path::name(number).filter(|_| number <= most);
     let name = name.ok_or((none, Some(Refusal::TooManyPaths(most))))?;
     if session.is_rekeying() || !is_free(session, number) {

@@ -332,7 +332,8 @@ fn follow_update(
     follow::end_check(session, path, turn.core);
     protected::switch_to(turn, path);
     live_path::join(session);
-    if is_new && live_path::most(session, turn) > 1 {
+    let most = session.most_paths(turn.core.peer(turn.ctx.config));
+    if is_new && most > 1 {
         turn.ctx.event(Event::PathLeft { sa: turn.core.id });
     }
     if path.is_stream() {

@@ -245,7 +245,7 @@ impl Requests {
         (!self.is_idle()).then_some(self.unanswered_since)
     }
 
-    /// Begins to wait for a response now: so far, the outstanding requests were sent on other paths.
+    /// Begins to wait for a response now: outstanding requests were sent on other paths so far.
     pub(crate) const fn begin_silence(&mut self, now: Instant) {
         self.unanswered_since = now;
     }

@@ -47,6 +47,27 @@ fn one_way_traffic_leads_to_few_questions_and_ends_nothing() {
     }
 }
 
+/// What was sent before the check needs no other one.
+// Weakness: 199
+#[test]
+fn a_tunnel_that_rests_after_a_packet_costs_one_question() {
+    for from in [MOBILE, GATEWAY] {
+        let mut world = World::connected(Policies::default());
+        let before = world.ike.len();
+        world.segment(from, 1, b"the last of a transfer");
+        world.run_for(SECOND * 25);
+        assert_eq!(requests(&world, from, before), 1);
+        let before = world.ike.len();
+        world.segment(from, 2, b"the last of another one");
+        world.run_for(SECOND * 4);
+        assert_eq!(
+            requests(&world, from, before),
+            1,
+            "asked again after a later packet"
+        );
+    }
+}
+
 #[test]
 fn traffic_that_is_answered_leads_to_no_question() {
     let mut world = World::connected(Policies::default());

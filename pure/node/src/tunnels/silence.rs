@@ -6,7 +6,8 @@
 //! earlier than liveness does.
 //!
 //! Nothing is looked at while nothing is sent: the data plane reports the first datagram, and
-//! reports the next one only after an answer.
+//! reports the next one only after an answer or a check. So a tunnel that rests after a packet of
+//! ours costs one check.
 
 use crate::effects::{IkeCommand, Turn};
 use esp::Command;
@@ -35,6 +36,8 @@ struct Silence {
     until: Option<Instant>,
     /// Time of the last check.
     asked: Option<Instant>,
+    /// Time before which no other check is sent, unless a packet arrives.
+    not_before: Option<Instant>,
     /// Pause after the next check.
     pause: Duration,
     /// Child SAs that have reported a datagram.
@@ -57,6 +60,7 @@ impl Silences {
         let silence = self.of.entry(sa).or_insert_with(|| Silence {
             until: None,
             asked: None,
+            not_before: None,
             pause: PAUSE,
             children: BTreeSet::new(),
         });
@@ -84,9 +88,10 @@ impl Silences {
             let seen = children.iter().map(|child| turn.plane.observed(*child));
             let seen: Vec<_> = seen.collect();
             let heard = seen.iter().filter_map(|seen| seen.heard).max();
+            let asked = self.of.get(&sa).and_then(|silence| silence.asked);
             // An answer may arrive on any of several child SAs for the same traffic.
             let sent = seen.iter().filter_map(|seen| seen.unanswered);
-            let awaited = sent.filter(|[_, last]| Some(*last) >= heard);
+            let awaited = sent.filter(|[_, last]| Some(*last) >= heard && Some(*last) > asked);
             let since = awaited
                 .map(|[first, _]| heard.unwrap_or(first).max(first))
                 .min();
@@ -128,8 +133,8 @@ impl Silences {
         }
     }
 
-    /// Decides at the end of a pause. The last packet arrived at `heard`; an answer is awaited
-    /// `since`.
+    /// Decides at the end of a pause. The last packet arrived at `heard`; an answer to a packet
+    /// that was sent after the last check is awaited `since`.
     fn judge(
         &mut self,
         sa: IkeSaId,
@@ -140,17 +145,19 @@ impl Silences {
         let silence = self.of.get_mut(&sa)?;
         if heard >= silence.asked {
             silence.pause = PAUSE;
+            silence.not_before = None;
         }
         let Some(since) = since else {
             silence.until = None;
             return Some(Next::Watch(std::mem::take(&mut silence.children)));
         };
-        let (next, until) = match since + FIRST {
-            due if due <= now => (Next::Ask, now + silence.pause),
-            due => (Next::Wait, due),
+        let due = silence.not_before.unwrap_or(since).max(since + FIRST);
+        let (next, until) = match due <= now {
+            true => (Next::Ask, now + silence.pause),
+            false => (Next::Wait, due),
         };
         if let Next::Ask = next {
-            silence.asked = Some(now);
+            (silence.asked, silence.not_before) = (Some(now), Some(until));
             silence.pause = (silence.pause * 2).min(LAST);
         }
         silence.until = Some(until);
