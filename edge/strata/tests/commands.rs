@@ -390,8 +390,8 @@ fn a_key_is_explained_with_an_example_and_the_effect_of_a_change() {
         assert_eq!(output.status.code(), Some(0), "{}", err(&output));
         assert_eq!(
             out(&output),
-            "[peer.NAME] clone: true at both ends: `strata move --soft` moves without a pause, by a \
-             second IKE SA (RFC 7791) that replaces the first\n  example: clone = true\n  \
+            "[peer.NAME] clone: true at both ends: the tunnel moves without a pause while its path \
+             works, by a second IKE SA (RFC 7791) that replaces the first\n  example: clone = true\n  \
              a changed value closes the affected SAs and establishes them again\n"
         );
     }
