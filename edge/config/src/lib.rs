@@ -95,7 +95,7 @@ pub use psk::Psk;
 pub use redirect::{Redirect, When};
 pub use sessions::Sessions;
 pub use tfc::Tfc;
-pub use unencrypted::Unencrypted;
 pub use tunnel::{Offload, PathMtu, Tunnel, ZONED_OVERHEAD, default_mtu};
+pub use unencrypted::Unencrypted;
 pub use warning::Warning;
 pub use zone::{Stance, ZonePolicy};

@@ -28,7 +28,11 @@ pub fn node(config: &Config) -> node::Config {
         peer(&licensed.party, address, node::Role::Licensed)
     });
     let gateways = config.gateways.iter().map(|gateway| {
-        peer(&gateway.party, gateway.address.as_ref(), node::Role::Gateway)
+        peer(
+            &gateway.party,
+            gateway.address.as_ref(),
+            node::Role::Gateway,
+        )
     });
     let adjacent = config.adjacent.iter().map(|neighbour| {
         let address = neighbour.address.as_ref();

@@ -7,8 +7,9 @@ use crate::extension::ppk::Ppk;
 use crate::pool::Pool;
 use crypto::{RawKey, Secret, TrustStore, UnixTime};
 use model::{
-    Encapsulation, EspSuite, Features, Group, Identity, Kem, LevelGrant, Licence, MapKind, Mode, PeerId,
-    Room, Selectors, Shared, Suite, TrafficSelector, Unique, Wildcard, ZoneSelector, ZoneSuite,
+    Encapsulation, EspSuite, Features, Group, Identity, Kem, LevelGrant, Licence, MapKind, Mode,
+    PeerId, Room, Selectors, Shared, Suite, TrafficSelector, Unique, Wildcard, ZoneSelector,
+    ZoneSuite,
 };
 use resumption::{Strategy, Way};
 use std::collections::BTreeSet;

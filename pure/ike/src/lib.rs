@@ -92,8 +92,8 @@ pub use bad_proof::BadProof;
 pub use certificate_terms::CertificateTerms;
 pub use config::{
     Addressing, ChildPolicy, Config, Elsewhere, FRAGMENT, Lifetimes, Limits, NATT_PORT, PORT, Peer,
-    PeerRole, PeerTerms, Resumption, Slot, Stance, Tcp, Timers, Unencrypted, UserPolicy, ZonePolicy,
-    is_slot, slot_name,
+    PeerRole, PeerTerms, Resumption, Slot, Stance, Tcp, Timers, Unencrypted, UserPolicy,
+    ZonePolicy, is_slot, slot_name,
 };
 pub use counters::{Counters, DropReason};
 pub use credential::{Credential, Signer};

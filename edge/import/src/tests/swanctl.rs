@@ -163,7 +163,10 @@ fn a_peer_on_a_link_keeps_its_interface() {
                 secrets { ike { secret = a secret of some length } }\n";
     let import = import(text);
     let rows = rows(&import);
-    assert!(rows.contains("address = \"fe80::1%eth0\"\nid = \"fe80::1\"\n"), "{rows}");
+    assert!(
+        rows.contains("address = \"fe80::1%eth0\"\nid = \"fe80::1\"\n"),
+        "{rows}"
+    );
     assert!(!rows.contains("[listen]"), "{rows}");
     let config = Folder::with(&import).check();
     let config = config.expect("strata check accepts it");

@@ -96,7 +96,9 @@ fn show_errors(text: &mut String, errors: &[Trouble], paint: Paint) {
 const MOST_UNENCRYPTED: usize = 8;
 
 fn show_unencrypted(text: &mut String, peers: &[Peer], paint: Paint) {
-    let some = peers.iter().filter_map(|peer| Some((peer, unencrypted(peer)?)));
+    let some = peers
+        .iter()
+        .filter_map(|peer| Some((peer, unencrypted(peer)?)));
     let some: Vec<_> = some.collect();
     let label = paint.bad("not encrypted:");
     for (peer, suite) in some.iter().take(MOST_UNENCRYPTED) {
@@ -207,8 +209,8 @@ mod tests {
     use super::super::tests::PLAIN;
     use super::*;
     use control::{
-        Carrier, Child, ChildKind, ChildMode, MtuOrigin, PeerKind, PeerState, Routes,
-        RoutesReason, Traffic, Window,
+        Carrier, Child, ChildKind, ChildMode, MtuOrigin, PeerKind, PeerState, Routes, RoutesReason,
+        Traffic, Window,
     };
     use std::collections::BTreeMap;
 
@@ -435,7 +437,10 @@ peer office  up for 1 min 15 s, silent
         assert!(shown.contains("office  up, in clear  "), "{shown}");
         let shown = details(&status, PLAIN);
         assert!(shown.contains(told), "{shown}");
-        assert!(shown.contains("  sa        plain, NOT ENCRYPTED (null-sha256), in c0de"), "{shown}");
+        assert!(
+            shown.contains("  sa        plain, NOT ENCRYPTED (null-sha256), in c0de"),
+            "{shown}"
+        );
         let red = overview(&status, None, Paint::new(true));
         assert!(red.contains("\u{1b}[1;31mnot encrypted:"), "{red}");
         let mut over = status;

@@ -351,7 +351,7 @@ pub(super) mod tests {
     #[test]
     fn an_exchange_without_a_response_has_no_time() {
         let mut trace = moved();
-        for change in &mut trace.change {
+        if let Some(change) = &mut trace.change {
             let request = |end| Some(Request { end, id: 9 });
             change.requests.update = request(AT_MOBILE);
             change.requests.check = None;

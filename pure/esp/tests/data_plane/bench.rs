@@ -4,9 +4,9 @@
 use crypto::{Aead, AeadAlgorithm, Secret};
 use esp::{DropReason, Packet, PeerSettings, Protected, Sink, Spd, Worker};
 use model::{
-    BesideSa, ChildSa, ChildSaId, EspSuite, Half, Hmac, IkeSaId, Instant, Keys, LevelGrant, MapKind, Mode,
-    Path, PeerId, Run, Sha2, Sizes, Span, Spi, Suite, TrafficSelector, Zone, ZoneAgreement, ZoneId,
-    ZoneKey, ZoneSelector, ZoneSuite,
+    BesideSa, ChildSa, ChildSaId, EspSuite, Half, Hmac, IkeSaId, Instant, Keys, LevelGrant,
+    MapKind, Mode, Path, PeerId, Run, Sha2, Sizes, Span, Spi, Suite, TrafficSelector, Zone,
+    ZoneAgreement, ZoneId, ZoneKey, ZoneSelector, ZoneSuite,
 };
 use std::collections::BTreeMap;
 use wire::ecn::Ecn;
