@@ -48,7 +48,7 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         id: "link-local",
         name: "Peers on the same link, by link-local addresses",
-        keys: &[],
+        keys: &["*.address"],
         verbs: &[],
         not_needed: &[],
     },

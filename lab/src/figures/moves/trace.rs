@@ -352,8 +352,8 @@ pub(super) mod tests {
     fn an_exchange_without_a_response_has_no_time() {
         let mut trace = moved();
         if let Some(change) = &mut trace.change {
-            let request = |end| Some(Request { end, id: 9 });
-            change.requests.update = request(AT_MOBILE);
+            let (end, id) = (AT_MOBILE, 9);
+            change.requests.update = Some(Request { end, id });
             change.requests.check = None;
         }
         let passage = trace.passage().unwrap();

@@ -125,7 +125,7 @@ fn without_a_word_and_after_its_time_everything_is_encrypted() -> Result<()> {
         let text = tunnel.mobile.strata_text("status")?;
         let told = text.contains("`unencrypted` of office ended on 2026-01-31 00:00 UTC");
         ensure!(
-            told == !line.is_empty() && !text.contains("not encrypted:"),
+            told != line.is_empty() && !text.contains("not encrypted:"),
             "{text}"
         );
     }
