@@ -110,7 +110,7 @@ impl Contender {
     }
 
     /// Sets up tunnels until this many are up, each of which carries a packet and its answer, and
-    /// waits until the gateway asks nothing more.
+    /// waits until the gateway asks nothing more, if that takes as long as a round.
     pub fn fill(&mut self, tunnels: usize) -> Result<()> {
         let most = match &self.gateway {
             Gateway::Strata(_) => tunnels,
@@ -121,7 +121,10 @@ impl Contender {
             self.set_up(PORTION.min(wanted - self.crowd.up()))?;
             self.crowd.echo()?;
         }
-        self.crowd.settle(ANSWERED)
+        match wanted > PORTION {
+            true => self.crowd.settle(ANSWERED),
+            false => Ok(()),
+        }
     }
 
     /// Measures set-ups, and ends the tunnels again.
