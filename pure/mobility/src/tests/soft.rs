@@ -180,7 +180,7 @@ fn a_way_that_fades_is_left_within_seconds_and_returned_to_when_it_has_recovered
     let fades = |now: Instant| (100..400).contains(&now.since_origin().as_secs());
     let mut random = random(1);
     let mut ground = Ground::new(EVERY, move |path, now| {
-        let lost = is_wifi(path) && fades(now) && random() % 2 == 0;
+        let lost = is_wifi(path) && fades(now) && random().is_multiple_of(2);
         (!lost).then_some(20 * MS)
     });
     ground.run_for(400 * SECOND);
