@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Time after the last packet until missing packets count as lost.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// What became of the packets of one direction.
+/// Packets of one direction: sent, lost, and the longest time without one.
 #[derive(Clone, Copy, Debug)]
 pub struct Gaps {
     /// Packets that were sent.

@@ -533,7 +533,7 @@ impl Peer {
     pub(crate) fn is_fixed(&self) -> bool {
         let (local, remote) = (&self.local[..], &self.remote[..]);
         let first = (self.mode, local, remote);
-        // What a child does not list is as in the table of its peer.
+        // A child without prefixes of its own has those of its peer.
         let others = self.children.iter().map(|child| {
             let [ours, theirs] = [(&child.local, local), (&child.remote, remote)]
                 .map(|(own, peers)| if own.is_empty() { peers } else { &own[..] });

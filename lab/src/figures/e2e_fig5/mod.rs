@@ -1,7 +1,7 @@
 //! Figure 5 of the paper on end-to-end security (E2E): the packets at the mobile node while its
 //! tunnel moves.
 
-use super::moves::{Contender, FIRST, Flow, RENUMBERED, SECOND, Stage, Terms, Way};
+use super::moves::{Contender, FIRST, Flow, Kind, RENUMBERED, SECOND, Stage, Terms, Way};
 use crate::experiment::{
     Basis, Claim, Column, Estimate, Filled, Finding, Grid, Plan, Raw, Row, Table,
 };
@@ -58,24 +58,6 @@ const STALLED: Duration = Duration::from_millis(300);
 
 const CHECKED_FIRST: &str =
     "multihoming, strongSwan: time of UPDATE_SA_ADDRESSES over that of the routability check";
-
-/// Kinds of moves, by the words of the paper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Kind {
-    Mobility,
-    Multihoming,
-}
-
-impl Kind {
-    const ALL: [Self; 2] = [Self::Mobility, Self::Multihoming];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Mobility => "mobility",
-            Self::Multihoming => "multihoming",
-        }
-    }
-}
 
 /// A move.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 
 use super::common::PAPER;
 use super::moves::{
-    Contender, FIRST, Passage, RENUMBERED, SECOND, Stage, Terms, Way, in_turn, quartiles,
+    Contender, FIRST, Kind, Passage, RENUMBERED, SECOND, Stage, Terms, Way, in_turn, quartiles,
 };
 use crate::experiment::{
     Basis, Claim, Column, Estimate, Filled, Finding, Grid, Plan, Raw, Row, Table, median_ratio,
@@ -103,26 +103,6 @@ const REACTION: Duration = Duration::from_millis(5);
 
 /// Ratio of strongSwan's reaction to ours: Strata takes at most a fifth.
 const FIFTH: f64 = 5.0;
-
-/// Kinds of moves, by the words of the paper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Kind {
-    /// Another address of the only interface.
-    Mobility,
-    /// Another interface, as the one in use was lost.
-    Multihoming,
-}
-
-impl Kind {
-    const ALL: [Self; 2] = [Self::Mobility, Self::Multihoming];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Mobility => "mobility",
-            Self::Multihoming => "multihoming",
-        }
-    }
-}
 
 /// Quantities of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

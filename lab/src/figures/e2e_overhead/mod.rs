@@ -3,14 +3,14 @@
 
 mod lengths;
 
-use super::common::PAPER;
+use super::common::{PAPER, dots};
 use super::cost::nanoseconds;
 use crate::bare::{Ends, Raw as Calls, Shape, segment};
 use crate::experiment::{
     Basis, Claim, Column, Estimate, Filled, Finding, Grid, Plan, Raw, Row, Table, median,
     median_ratio,
 };
-use crate::plot::{Axis, Dot, Lines, Look, Plot, Series};
+use crate::plot::{Axis, Lines, Look, Plot, Series};
 use crate::testbed::find_binary;
 use anyhow::{Context, Result};
 use model::Mode;
@@ -220,7 +220,7 @@ fn judged(cells: &[Cell]) -> Filled {
     }
 }
 
-/// What is compared.
+/// Quantities that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
     Packet,
@@ -373,18 +373,19 @@ fn all_as_computed(cells: &[Cell]) -> Finding {
 
 /// Plots the share that is saved over the length.
 fn plot(cells: &[Cell]) -> Plot {
+    let places: Vec<_> = cells.iter().collect();
     let measured = Subject::ALL.map(|subject| Series {
         name: subject.name().to_owned(),
         colour: subject.colour(),
         look: Look::Marked,
-        dots: dots(cells, |cell| cell.saved(subject)),
+        dots: dots(&places, |cell| cell.saved(subject)),
     });
     let said = [(SHORT, OF_SHORT), (SMALL, OF_SMALL)];
     let paper = Series {
         name: "paper".to_owned(),
         colour: PAPER,
         look: Look::Diamonds,
-        dots: dots(cells, |cell| {
+        dots: dots(&places, |cell| {
             let (_, said) = said.iter().find(|(octets, _)| *octets == cell.octets)?;
             Some(Estimate {
                 value: said.parse().ok()?,
@@ -407,18 +408,6 @@ fn plot(cells: &[Cell]) -> Plot {
         series,
     };
     Plot::lines("saved", lines)
-}
-
-fn dots(cells: &[Cell], value: impl Fn(&Cell) -> Option<Estimate>) -> Vec<Dot> {
-    let dot = |(place, cell): (usize, &Cell)| {
-        let estimate = value(cell)?;
-        Some(Dot {
-            x: place as f64,
-            y: estimate.value,
-            interval: estimate.interval,
-        })
-    };
-    cells.iter().enumerate().filter_map(dot).collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod daemons;
 mod download;
 mod flow;
+mod kind;
 mod place;
 mod recorder;
 mod stage;
@@ -15,6 +16,7 @@ pub(super) use download::Curve;
 pub(super) use flow::Flow;
 #[cfg(test)]
 pub(super) use flow::Message;
+pub(super) use kind::Kind;
 pub(super) use place::{FIRST, Place, RENUMBERED, SECOND};
 pub(super) use stage::{Stage, Terms};
 pub(super) use trace::Passage;

@@ -27,7 +27,7 @@ const ENOUGH: usize = 50;
 /// Silence of IKE after which a move is over. strongSwan waits for 100 ms before it acts.
 const QUIET: Duration = Duration::from_millis(250);
 
-/// What runs.
+/// Programs and network of a stage.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::figures) struct Terms {
     pub contender: Contender,

@@ -27,7 +27,7 @@ const INTERVAL: Duration = Duration::from_millis(1);
 const BEFORE: Duration = Duration::from_millis(500);
 const AFTER: Duration = Duration::from_millis(2500);
 
-/// What a stream lost one way.
+/// Loss of a stream in one direction.
 #[derive(Clone, Copy, Debug)]
 struct Loss {
     sent: u32,
