@@ -13,7 +13,8 @@
 //! the same pair of addresses.
 
 use super::children::{Child, Children};
-use super::path_health::{Health, IDLE, Seen, TICK};
+use super::lanes::{Ends, FIRST, Lane, ends, number};
+use super::path_health::{Health, IDLE, TICK};
 use super::succession::Succession;
 use crate::Event;
 use crate::effects::{IkeCommand, Turn};
@@ -29,9 +30,6 @@ use std::time::Duration;
 const PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(64);
 
-/// Time of use after which the next pause is short again.
-const LASTS: Duration = Duration::from_secs(60);
-
 /// Time for which a path is silent before it is removed.
 const GIVE_UP: Duration = Duration::from_secs(30);
 
@@ -44,9 +42,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Longest time between two reviews.
 const REST: Duration = Duration::from_secs(3600);
-
-/// Number of the path of the IKE SA.
-const FIRST: u8 = 1;
 
 /// The live paths of all peers with several.
 #[derive(Default)]
@@ -76,27 +71,6 @@ struct Paths {
     active: Instant,
     /// Time of the next tick.
     at: Instant,
-}
-
-/// A pair of addresses, ours and the peer's.
-type Ends = (IpAddr, IpAddr);
-
-/// A path, and its child SAs.
-struct Lane {
-    path: Path,
-    /// The child SA that sends, and those that it has replaced.
-    current: ChildSaId,
-    older: Vec<ChildSaId>,
-    health: Health,
-    /// Number of datagrams received.
-    opened: u64,
-    /// Time since which the path is up, or down.
-    since: Instant,
-    /// Time since which the IKE SA has the same addresses.
-    double: Option<Instant>,
-    /// True if the child SAs are not sent on.
-    is_off: bool,
-    is_leaving: bool,
 }
 
 struct Pause {
@@ -509,57 +483,6 @@ impl Paths {
             }
         }
     }
-}
-
-impl Lane {
-    const fn new(path: Path, current: ChildSaId, now: Instant) -> Self {
-        Self {
-            path,
-            current,
-            older: Vec::new(),
-            health: Health::new(),
-            opened: 0,
-            since: now,
-            double: None,
-            is_off: false,
-            is_leaving: false,
-        }
-    }
-
-    /// Returns true if the path was of use for a while.
-    fn lasted(&self, now: Instant) -> bool {
-        !self.health.is_down() && self.since + LASTS <= now
-    }
-
-    /// Returns what the data plane has seen since the last call.
-    fn look(&mut self, round_trip: Option<Duration>, turn: &Turn<'_>) -> Seen {
-        let current = turn.plane.observed(self.current);
-        let older = self
-            .older
-            .iter()
-            .map(|child| turn.plane.observed(*child).heard);
-        let opened = current.traffic.opened.packets;
-        let receives = std::mem::replace(&mut self.opened, opened) != opened;
-        let owes = current.unanswered.is_some();
-        Seen {
-            heard: older.chain([current.heard]).max().flatten(),
-            owes,
-            is_busy: owes || receives,
-            round_trip,
-        }
-    }
-}
-
-/// Returns the number of the path of a child SA for the traffic of the first one.
-fn number(name: Option<&str>) -> Option<u8> {
-    match name {
-        None => Some(FIRST),
-        name => live_path(name),
-    }
-}
-
-const fn ends(path: Path) -> Ends {
-    (path.local.ip(), path.remote.ip())
 }
 
 /// Returns the way that shares least with those in use: from another address of ours, and then to

@@ -5,6 +5,7 @@ mod cover;
 pub(crate) mod desired;
 pub(crate) mod initiations;
 mod keys;
+mod lanes;
 pub(crate) mod level;
 pub(crate) mod live_paths;
 mod meter;
