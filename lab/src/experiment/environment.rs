@@ -15,7 +15,7 @@ const COMMIT: &str = "STRATA_COMMIT";
 /// The machine, the plan, and the conditions of the downloads if there are any.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
-    /// Version and build of Strata.
+    /// Version and build of Strata: `0.1.0, release build (...)`.
     pub build: String,
     /// Version of the kernel.
     pub kernel: String,
@@ -52,6 +52,9 @@ pub struct Environment {
     /// True if IKE SAs were cloned for soft hand-overs.
     #[serde(default = "yes")]
     pub clones: bool,
+    /// True if several paths carried packets at once where they were to.
+    #[serde(default = "yes")]
+    pub paths: bool,
     /// Duration of this run, in seconds, without cells that an earlier run finished.
     pub wall_seconds: u64,
     /// Conditions of the downloads.
@@ -110,6 +113,7 @@ impl Environment {
             mobike: plan.mobike,
             transport: plan.transport,
             clones: plan.clones,
+            paths: plan.paths,
             wall_seconds: wall.as_secs(),
             downloads: None,
         }
@@ -126,6 +130,7 @@ impl Environment {
             mobike: plan.mobike,
             transport: plan.transport,
             clones: plan.clones,
+            paths: plan.paths,
             ..self
         }
     }

@@ -116,6 +116,7 @@ impl Exhibit {
                 "--no-transport",
             ),
             (plan.clones || rests_on(Basis::Clones), "--no-clones"),
+            (plan.paths || rests_on(Basis::Paths), "--no-paths"),
         ];
         if let Some((_, option)) = left_off.iter().find(|(rests_on_it, _)| !rests_on_it) {
             let message = format!("{} does not rest on what {option} leaves off", self.name());

@@ -132,6 +132,8 @@ pub struct Plan {
     pub transport: bool,
     /// True if IKE SAs are cloned for soft hand-overs.
     pub clones: bool,
+    /// True if several paths carry packets at once where they are to.
+    pub paths: bool,
 }
 
 impl Plan {
@@ -148,6 +150,7 @@ impl Plan {
         mobike: true,
         transport: true,
         clones: true,
+        paths: true,
     };
 
     /// A plan for a verdict.
@@ -163,6 +166,7 @@ impl Plan {
         mobike: true,
         transport: true,
         clones: true,
+        paths: true,
     };
 }
 

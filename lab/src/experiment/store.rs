@@ -92,8 +92,8 @@ impl Store {
     }
 }
 
-/// Returns a name for the programs that measure, this one and stratad, by version and content. The
-/// content is read once.
+/// Returns a name for the programs that measure, this one and stratad, by version, profile and
+/// content. The content is read once.
 pub(super) fn build() -> Result<&'static str> {
     static BUILD: OnceLock<String> = OnceLock::new();
     if let Some(build) = BUILD.get() {
@@ -107,7 +107,11 @@ pub(super) fn build() -> Result<&'static str> {
         hasher.write(&content);
     }
     let version = env!("CARGO_PKG_VERSION");
-    Ok(BUILD.get_or_init(|| format!("{version} ({:016x})", hasher.finish())))
+    let profile = match cfg!(debug_assertions) {
+        true => "debug build",
+        false => "release build",
+    };
+    Ok(BUILD.get_or_init(|| format!("{version}, {profile} ({:016x})", hasher.finish())))
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub const PLAN: Plan = Plan {
     mobike: true,
     transport: true,
     clones: true,
+    paths: true,
 };
 
 /// A temporary folder, removed when dropped.

@@ -90,6 +90,8 @@ pub enum Basis {
     Transport,
     /// Clones of IKE SAs.
     Clones,
+    /// Several live paths.
+    Paths,
 }
 
 /// Result of filling a table.

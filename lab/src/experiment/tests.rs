@@ -281,6 +281,10 @@ fn what_does_not_matter_cannot_be_left_off() {
         options.plan.clones = false;
     });
     assert!(hard.ends_with("--no-clones leaves off"), "{hard}");
+    let single = refusal(Exhibit::Table(&TABLE), |options| {
+        options.plan.paths = false;
+    });
+    assert!(single.ends_with("--no-paths leaves off"), "{single}");
     let repaired = Exhibit::Figure(figure("mml-fig15"));
     let repaired = refusal(repaired, |options| options.plan.zones = false);
     assert!(

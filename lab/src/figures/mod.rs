@@ -7,8 +7,10 @@ mod czml_fig4;
 mod czml_fig5;
 mod czml_table1;
 mod czml_table3;
+mod e2e_fig4;
 mod e2e_fig5;
 mod e2e_fig6;
+mod e2e_fig7;
 mod e2e_overhead;
 mod e2e_soft;
 mod handover;
@@ -34,7 +36,7 @@ use crate::experiment::Exhibit;
 
 /// All exhibits, in the order of the papers: mobile multi-layered IPsec, CZML-IPSec, VPN servers,
 /// end-to-end security, our own.
-pub const ALL: [Exhibit; 22] = [
+pub const ALL: [Exhibit; 24] = [
     Exhibit::Table(&mml_table2::TABLE),
     Exhibit::Table(&mml_table3::TABLE),
     Exhibit::Table(&mml_handoff_loss::TABLE),
@@ -52,8 +54,10 @@ pub const ALL: [Exhibit; 22] = [
     Exhibit::Table(&czml_fig5::TABLE),
     Exhibit::Table(&vpn_resume::TABLE),
     Exhibit::Table(&vpn_storm::TABLE),
+    Exhibit::Table(&e2e_fig4::TABLE),
     Exhibit::Table(&e2e_fig5::TABLE),
     Exhibit::Table(&e2e_fig6::TABLE),
+    Exhibit::Table(&e2e_fig7::TABLE),
     Exhibit::Table(&e2e_overhead::TABLE),
     Exhibit::Table(&e2e_soft::TABLE),
     Exhibit::Figure(&snoop_modern::FIGURE),

@@ -396,6 +396,7 @@ fn environment(environment: &Environment) -> Markup {
             @if !environment.mobike { ", " b { "MOBIKE off" } }
             @if !environment.transport { ", " b { "transport mode off" } }
             @if !environment.clones { ", " b { "clones off" } }
+            @if !environment.paths { ", " b { "live paths off" } }
             @if environment.quick { ", quick" }
             "."
             @if let Some(downloads) = &environment.downloads {

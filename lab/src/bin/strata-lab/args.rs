@@ -76,6 +76,38 @@ pub enum OtherDemo {
         after_help = "Exit status 1 if a previous agent could still read, or a visited agent could not."
     )]
     Roam(Roam),
+    /// Walk out of a Wi-Fi into a cellular network and back, with a call and a download
+    #[command(
+        after_help = "Exit status 1 if the call was silent for long or lost much, or the download \
+                            is not whole."
+    )]
+    Move(Move),
+}
+
+/// Options of a move between two networks. Without options: half a minute, by soft hand-overs.
+#[derive(Debug, Group)]
+pub struct Move {
+    /// Let both networks carry packets all the time, and the Wi-Fi break off without a warning
+    #[arg(long)]
+    pub paths: bool,
+    /// Move the tunnel only when its path is gone: the demo must fail
+    #[arg(long, conflicts_with = "paths")]
+    pub hard: bool,
+    /// Seconds in each network
+    #[arg(long, value_name = "S", default_value_t = 6, value_parser = clap::value_parser!(u64).range(3..=60))]
+    pub stay: u64,
+    /// Seed of losses and content
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Plot download and call over time into an SVG file
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Write the packets on the wire into a file for Wireshark, the first 128 octets of each
+    #[arg(long, value_name = "FILE")]
+    pub capture: Option<PathBuf>,
+    /// Keep configurations and logs
+    #[arg(long)]
+    pub keep: bool,
 }
 
 /// Options of a walk. Without options: four moves, by push, in less than a minute.
@@ -174,6 +206,9 @@ pub struct Run {
     /// Turn clones of IKE SAs off: claims that depend on them must fail
     #[arg(long)]
     pub no_clones: bool,
+    /// Use one path where several could carry packets: claims that depend on them must fail
+    #[arg(long)]
+    pub no_paths: bool,
 }
 
 /// Benchmarks.
@@ -456,5 +491,23 @@ mod tests {
         assert_eq!(roam.handover, default.handover.name());
         assert_eq!(roam.moves, default.moves);
         assert_eq!(roam.stay, default.stay.as_secs());
+    }
+
+    #[test]
+    fn the_defaults_of_a_move_are_the_labs() {
+        let Ok(Args {
+            verb:
+                Verb::Demo(Demo {
+                    other: Some(OtherDemo::Move(moved)),
+                    ..
+                }),
+            ..
+        }) = Args::try_parse_from(["strata-lab", "demo", "move"])
+        else {
+            panic!("`strata-lab demo move` is a command");
+        };
+        let default = lab::demo::moves::Options::default();
+        assert_eq!(moved.stay, default.stay.as_secs());
+        assert_eq!(moved.seed, default.seed);
     }
 }

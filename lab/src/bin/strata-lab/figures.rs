@@ -155,6 +155,7 @@ fn options(run: &Run, json: bool) -> Options {
             mobike: !run.no_mobike,
             transport: !run.no_transport,
             clones: !run.no_clones,
+            paths: !run.no_paths,
             ..plan
         },
         out: run.out.clone(),

@@ -1,7 +1,9 @@
 //! Figure 5 of the paper on end-to-end security (E2E): the packets at the mobile node while its
 //! tunnel moves.
 
-use super::moves::{Contender, FIRST, Flow, Kind, RENUMBERED, SECOND, Stage, Terms, Way};
+use super::moves::{
+    Contender, FIRST, Flow, Kind, Protection, RENUMBERED, SECOND, Stage, Terms, Way,
+};
 use crate::experiment::{
     Basis, Claim, Column, Estimate, Filled, Finding, Grid, Plan, Raw, Row, Table,
 };
@@ -99,6 +101,7 @@ fn measure(plan: &Plan) -> Raw {
 fn record(kind: Kind, contender: Contender, plan: &Plan) -> Result<Flow> {
     let mut stage = Stage::new(Terms {
         contender,
+        protection: Protection::EspTunnel,
         round_trip: ROUND_TRIP,
         recorded: Flow::AFTER,
         more: if plan.mobike {

@@ -3,7 +3,8 @@
 
 use super::common::PAPER;
 use super::moves::{
-    Contender, FIRST, Kind, Passage, RENUMBERED, SECOND, Stage, Terms, Way, in_turn, quartiles,
+    Contender, FIRST, Kind, Passage, Protection, RENUMBERED, SECOND, Stage, Terms, Way, in_turn,
+    quartiles,
 };
 use crate::experiment::{
     Basis, Claim, Column, Estimate, Filled, Finding, Grid, Plan, Raw, Row, Table, median_ratio,
@@ -226,6 +227,7 @@ fn measure(plan: &Plan) -> Raw {
                 };
                 let terms = Terms {
                     contender,
+                    protection: Protection::EspTunnel,
                     round_trip: *round_trip,
                     recorded: Duration::ZERO,
                     more: if plan.mobike {

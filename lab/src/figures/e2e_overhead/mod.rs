@@ -56,7 +56,8 @@ pub const TABLE: Table = Table {
               left to devices; the AEAD calls that a packet needs are timed beside it. Both modes \
               take turns. Times are processor time for a packet at both ends in nanoseconds, \
               medians of the rounds. In transport mode an end removes and rebuilds a header \
-              instead of encrypting it.",
+              instead of encrypting it. Times are those of a release build: a debug build marks \
+              its own, and neither judges nor plots them.",
     duration: |quick| START + ROUND * (LENGTHS.len() as u32 * rounds(quick)),
     rests_on: &[Basis::Transport],
     check: || {
@@ -114,6 +115,9 @@ struct Cell {
     /// Octets of a packet on the wire.
     packet: Option<Both<usize>>,
     rounds: Vec<Both<Work>>,
+    /// True if a debug build measured the rounds, whose times say nothing.
+    #[serde(default)]
+    debug: bool,
 }
 
 /// Adds the lengths that were not measured.
@@ -124,6 +128,7 @@ fn complete(mut cells: Vec<Cell>) -> Vec<Cell> {
                 octets,
                 packet: None,
                 rounds: Vec::new(),
+                debug: false,
             });
         }
     }
@@ -165,6 +170,7 @@ fn measure_work(plan: &Plan, cell: &mut Cell) -> Result<()> {
     let mut tunnel = Bench::new(Mode::Tunnel, cell.octets)?;
     let mut transport = Bench::new(transport(plan), cell.octets)?;
     let datagrams = segment::datagrams(cell.octets);
+    cell.debug = cfg!(debug_assertions);
     for _ in 0..rounds(plan.quick) {
         cell.rounds.push(Both {
             tunnel: tunnel.round(&datagrams)?,
@@ -246,10 +252,16 @@ impl Subject {
         }
     }
 
-    const fn unit(self) -> &'static str {
-        match self {
-            Self::Packet | Self::Encrypted => "",
-            Self::Cryptography | Self::Work => ", ns",
+    const fn is_time(self) -> bool {
+        matches!(self, Self::Cryptography | Self::Work)
+    }
+
+    /// Returns what follows the name in a table.
+    const fn unit(self, debug: bool) -> &'static str {
+        match (self.is_time(), debug) {
+            (false, _) => "",
+            (true, false) => ", ns",
+            (true, true) => ", ns of a debug build, which say nothing",
         }
     }
 
@@ -320,7 +332,7 @@ impl Cell {
         };
         let saved = self.saved(subject);
         Row {
-            subject: format!("{}{}", subject.name(), subject.unit()),
+            subject: format!("{}{}", subject.name(), subject.unit(self.debug)),
             name: format!("{} octets", self.octets),
             numbers: vec![
                 computed.map(|both| both.tunnel as i64),
@@ -349,14 +361,22 @@ fn findings(cells: &[Cell]) -> Vec<Finding> {
         let saved = cell.and_then(|cell| cell.saved(subject));
         Finding::quantity(what, "%", paper, saved)
     };
-    vec![
+    let octets = [
         all_as_computed(cells),
         saved(SHORT, Subject::Encrypted, OF_SHORT),
         saved(SMALL, Subject::Encrypted, OF_SMALL),
+    ];
+    let times = [
         saved(SHORT, Subject::Cryptography, BETWEEN),
         saved(SMALL, Subject::Cryptography, BETWEEN),
         saved(SHORT, Subject::Work, OF_CPU),
-    ]
+    ];
+    let times = times.into_iter().filter(|_| !is_debug(cells));
+    octets.into_iter().chain(times).collect()
+}
+
+fn is_debug(cells: &[Cell]) -> bool {
+    cells.iter().any(|cell| cell.debug)
 }
 
 /// Claims that every packet has the computed length, the same witness for both modes.
@@ -374,7 +394,9 @@ fn all_as_computed(cells: &[Cell]) -> Finding {
 /// Plots the share that is saved over the length.
 fn plot(cells: &[Cell]) -> Plot {
     let places: Vec<_> = cells.iter().collect();
-    let measured = Subject::ALL.map(|subject| Series {
+    let shown = Subject::ALL.into_iter();
+    let shown = shown.filter(|subject| !subject.is_time() || !is_debug(cells));
+    let measured = shown.map(|subject| Series {
         name: subject.name().to_owned(),
         colour: subject.colour(),
         look: Look::Marked,
@@ -394,7 +416,7 @@ fn plot(cells: &[Cell]) -> Plot {
             })
         }),
     };
-    let series: Vec<_> = measured.into_iter().chain([paper]).collect();
+    let series: Vec<_> = measured.chain([paper]).collect();
     let tops = series.iter().flat_map(|series| &series.dots);
     let tops: Vec<_> = tops.map(|dot| dot.y).collect();
     let lowest = tops.iter().copied().fold(0.0, f64::min);
@@ -435,6 +457,7 @@ mod tests {
                 };
                 3
             ],
+            debug: false,
         };
         LENGTHS.map(cell).into()
     }
@@ -474,6 +497,21 @@ mod tests {
         let saved: Vec<_> = saved.map(f64::round).collect();
         assert_eq!(saved, [31.0, 11.0]);
         assert!(findings.iter().all(|one| one.contradiction().is_none()));
+    }
+
+    /// Its lengths are those of every build.
+    #[test]
+    fn times_of_a_debug_build_are_marked_and_neither_judged_nor_plotted() {
+        let mut cells = made(Mode::Transport, 0.8);
+        cells.iter_mut().for_each(|cell| cell.debug = true);
+        let filled = judged(&cells);
+        assert_eq!(verdicts(&cells), [Holds, Consistent, Consistent]);
+        let marked = filled.grid.rows.iter();
+        let marked = marked.filter(|row| row.subject.ends_with("debug build, which say nothing"));
+        assert_eq!(marked.count(), 2 * LENGTHS.len());
+        let plotted = |cells: &[Cell]| plot(cells).svg().unwrap();
+        assert!(!plotted(&cells).contains("all work"));
+        assert!(plotted(&made(Mode::Transport, 0.8)).contains("all work"));
     }
 
     #[test]

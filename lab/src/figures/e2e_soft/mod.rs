@@ -3,7 +3,7 @@
 
 use super::common::PAPER;
 use super::moves::{
-    Contender, Curve, FIRST, Passage, SECOND, Stage, Terms, Way, in_turn, quartiles,
+    Contender, Curve, FIRST, Passage, Protection, SECOND, Stage, Terms, Way, in_turn, quartiles,
 };
 use crate::experiment::{
     Basis, Claim, Column, Estimate, Filled, Finding, Grid, Plan, Raw, Row, Table, median_ratio,
@@ -128,6 +128,7 @@ fn measure(plan: &Plan) -> Raw {
 fn travel(cell: &mut Cell, plan: &Plan) -> Result<()> {
     let mut stage = Stage::new(Terms {
         contender: Contender::Strata,
+        protection: Protection::EspTunnel,
         round_trip: ROUND_TRIP,
         recorded: Curve::AFTER,
         more: match (cell.way, plan.clones) {

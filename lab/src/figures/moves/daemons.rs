@@ -1,64 +1,84 @@
 //! The daemons at both ends of a tunnel: Strata's or strongSwan's.
 
+use super::configuration;
+use super::contender::Contender;
 use super::place::{FIRST, Network, PEER, Place, RENUMBERED, SECOND};
+use super::protection::Protection;
+use super::terms::Terms;
 use super::trace::{AT_GATEWAY, AT_MOBILE, Request, Requests, Trace};
 use crate::daemon::Daemon;
-use crate::duo::{THEIRS, add_inner_address};
+use crate::duo::add_inner_address;
 use crate::pair::{self, TUNNEL_KEY};
-use crate::process::DEADLINE;
-use crate::strongswan::{Charon, Connection};
+use crate::process::{DEADLINE, until};
+use crate::strongswan::Charon;
 use anyhow::{Context, Result, bail};
-use plotters::style::RGBColor;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The implementations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::figures) enum Contender {
-    Strata,
-    Strongswan,
-}
-
-impl Contender {
-    pub const ALL: [Self; 2] = [Self::Strata, Self::Strongswan];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Strata => "Strata",
-            Self::Strongswan => "strongSwan",
-        }
-    }
-
-    pub const fn colour(self) -> RGBColor {
-        match self {
-            Self::Strata => RGBColor(0, 140, 100),
-            Self::Strongswan => RGBColor(213, 148, 0),
-        }
-    }
-}
-
 /// Daemons of the mobile node and of the gateway.
 pub(super) enum Daemons {
+    /// Without protection there are none.
+    None,
     Strata([Daemon; 2]),
     Strongswan([Charon; 2]),
 }
 
 impl Daemons {
-    /// Brings a tunnel up. `more` is added to Strata's tables of both peers.
-    pub fn start(network: &Network, contender: Contender, more: &str) -> Result<Self> {
-        match contender {
-            Contender::Strata => strata(network, more).map(Self::Strata),
-            Contender::Strongswan => strongswan(network).map(Self::Strongswan),
+    /// Brings a tunnel up.
+    pub fn start(network: &Network, terms: &Terms) -> Result<Self> {
+        match (terms.protection, terms.contender) {
+            (Protection::None, _) => Ok(Self::None),
+            (_, Contender::Strata) => strata(network, terms).map(Self::Strata),
+            (_, Contender::Strongswan) => strongswan(network, terms).map(Self::Strongswan),
+        }
+    }
+
+    /// Ends the tunnel at both ends, until it is begun again.
+    pub fn end(&self) -> Result<()> {
+        match self {
+            Self::None => bail!("there is no tunnel"),
+            Self::Strata([mobile, gateway]) => {
+                mobile.strata("down office")?;
+                mobile.wait_until("status", DEADLINE, pair::is_down)?;
+                let is_gone = |status: &Value| pair::children(status).is_empty();
+                gateway.wait_until("status", DEADLINE, is_gone).map(drop)
+            }
+            Self::Strongswan([mobile, _]) => mobile.terminate().map(drop),
+        }
+    }
+
+    /// Begins the tunnel again, and returns when it is up.
+    pub fn begin(&self) -> Result<()> {
+        match self {
+            Self::None => bail!("there is no tunnel"),
+            Self::Strata([mobile, _]) => mobile.strata("up office --wait").map(drop),
+            Self::Strongswan([mobile, _]) => mobile.initiate().map(drop),
         }
     }
 
     /// Returns the log of strongSwan at the mobile node.
     pub fn log(&mut self) -> String {
         match self {
-            Self::Strata(_) => String::new(),
+            Self::None | Self::Strata(_) => String::new(),
             Self::Strongswan([mobile, _]) => mobile.process().log(),
         }
+    }
+
+    /// Waits until this many paths of Strata carry packets, and work at both ends.
+    pub fn await_live_paths(&self, number: usize) -> Result<()> {
+        let Self::Strata(daemons) = self else {
+            bail!("only Strata has several live paths");
+        };
+        for daemon in daemons {
+            until("live paths", DEADLINE, || {
+                let paths: Value = serde_json::from_str(&daemon.ask("paths", json!({}))?)?;
+                let live = paths["paths"]["tunnels"][0]["live"].as_array();
+                let live = live.into_iter().flatten();
+                let working = live.filter(|path| path["works"] == true).count();
+                Ok((working == number).then_some(()))
+            })?;
+        }
+        Ok(())
     }
 
     /// Tells Strata to move the tunnel. No process is started for it.
@@ -92,8 +112,10 @@ impl Daemons {
     /// checks the address. strongSwan's log says what each request contains; `said` is its length
     /// before the move.
     pub fn requests(&mut self, trace: &Trace, event: Duration, said: usize) -> Requests {
-        if let Self::Strongswan(_) = self {
-            return in_log(self.log().get(said..).unwrap_or_default());
+        match self {
+            Self::None => return Requests::default(),
+            Self::Strata(_) => {}
+            Self::Strongswan(_) => return in_log(self.log().get(said..).unwrap_or_default()),
         }
         let request = |end: usize, from: &[&str]| {
             let from: Vec<_> = from.iter().filter_map(|one| one.parse().ok()).collect();
@@ -131,59 +153,23 @@ fn in_log(log: &str) -> Requests {
     requests
 }
 
-fn strata(network: &Network, more: &str) -> Result<[Daemon; 2]> {
+fn strata(network: &Network, terms: &Terms) -> Result<[Daemon; 2]> {
+    let [near, far] = configuration::strata(terms.protection, terms.more)?;
     for host in [&network.mobile, &network.gateway] {
         host.secret("tunnel.psk", TUNNEL_KEY)?;
     }
-    let far = network.gateway.stratad(&format!("{GATEWAY}{more}"))?;
-    let near = network.mobile.stratad(&format!("{MOBILE}{more}"))?;
+    let far = network.gateway.stratad(&far)?;
+    let near = network.mobile.stratad(&near)?;
     for daemon in [&near, &far] {
         daemon.wait_until("status", DEADLINE, pair::is_up)?;
     }
     Ok([near, far])
 }
 
-/// Configurations of Strata. Packets pass the devices one by one, so that each is seen there.
-const MOBILE: &str = r#"
-[node]
-id = "alice@example.net"
-[tunnel]
-addresses = ["10.1.0.2/32"]
-offload = "off"
-[peer.office]
-address = "192.0.2.1"
-id = "gw.example.net"
-psk = "tunnel.psk"
-local = ["10.1.0.2/32"]
-remote = ["10.8.0.0/16"]
-liveness = "1s"
-"#;
-const GATEWAY: &str = r#"
-[node]
-id = "gw.example.net"
-[tunnel]
-addresses = ["10.8.0.1/16"]
-offload = "off"
-[peer.alice]
-id = "alice@example.net"
-psk = "tunnel.psk"
-local = ["10.8.0.0/16"]
-remote = ["10.1.0.2/32"]
-liveness = "1s"
-"#;
-
-fn strongswan(network: &Network) -> Result<[Charon; 2]> {
+fn strongswan(network: &Network, terms: &Terms) -> Result<[Charon; 2]> {
+    let near = configuration::strongswan(terms.protection)?;
     add_inner_address(&network.mobile, "10.1.0.2/32")?;
     add_inner_address(&network.gateway, "10.8.0.1/32")?;
-    let near = Connection {
-        id: "alice@example.net",
-        peer_id: "gw.example.net",
-        address: "%any",
-        peer_address: PEER,
-        local: "10.1.0.2/32",
-        remote: "10.8.0.0/16",
-        ..THEIRS
-    };
     let far = network.gateway.charon(&near.reversed());
     let far = far.context("strongSwan at the gateway")?;
     let near = network.mobile.charon(&near);

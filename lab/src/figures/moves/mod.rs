@@ -1,24 +1,31 @@
 //! Tunnels that move while traffic passes: the parts that the figures of moves share.
 
+mod configuration;
+mod contender;
 mod daemons;
 mod download;
 mod flow;
 mod kind;
 mod place;
+mod protection;
 mod recorder;
 mod stage;
+mod talk;
+mod terms;
 mod trace;
 mod watch;
 mod way;
 
-pub(super) use daemons::Contender;
+pub(super) use contender::Contender;
 pub(super) use download::Curve;
 pub(super) use flow::Flow;
 #[cfg(test)]
 pub(super) use flow::Message;
 pub(super) use kind::Kind;
 pub(super) use place::{FIRST, Place, RENUMBERED, SECOND};
-pub(super) use stage::{Stage, Terms};
+pub(super) use protection::Protection;
+pub(super) use stage::Stage;
+pub(super) use terms::Terms;
 pub(super) use trace::Passage;
 pub(super) use way::Way;
 

@@ -1,25 +1,23 @@
 //! A tunnel that is up, with traffic in it, and moves of the mobile node.
 
-use super::daemons::{Contender, Daemons};
+use super::daemons::Daemons;
 use super::download::{Curve, Download};
 use super::flow::Flow;
-use super::place::{Network, Place};
+use super::place::{FIRST, Network, PEER, Place, SECOND};
+use super::protection::Protection;
 use super::recorder::Recorder;
+use super::talk::Talk;
+use super::terms::Terms;
 use super::trace::{Change, Passage, Trace};
 use super::watch::{Watch, now};
 use super::way::Way;
-use crate::bait::DISCARD;
-use crate::chatter::Chatter;
-use crate::host::Host;
 use crate::pair::{GATEWAY, MOBILE};
 use crate::process::{DEADLINE, until};
 use anyhow::Result;
+use model::Mode;
 use os::Prefix;
-use std::net::{IpAddr, UdpSocket};
+use std::net::IpAddr;
 use std::time::Duration;
-
-/// Interval between two datagrams each way.
-const PERIOD: Duration = Duration::from_millis(1);
 
 /// Datagrams that arrive each way before a change, and after a move.
 const ENOUGH: usize = 50;
@@ -27,23 +25,10 @@ const ENOUGH: usize = 50;
 /// Silence of IKE after which a move is over. strongSwan waits for 100 ms before it acts.
 const QUIET: Duration = Duration::from_millis(250);
 
-/// Programs and network of a stage.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::figures) struct Terms {
-    pub contender: Contender,
-    /// Round trip between mobile node and gateway.
-    pub round_trip: Duration,
-    /// Lines in Strata's tables of both peers.
-    pub more: &'static str,
-    /// Time after a change that is recorded at least.
-    pub recorded: Duration,
-}
-
 /// The network with a tunnel that is up.
 pub(in crate::figures) struct Stage {
     daemons: Daemons,
-    _chatter: [Chatter; 2],
-    _sinks: [UdpSocket; 2],
+    _talk: Talk,
     download: Option<Download>,
     recorders: [Recorder; 2],
     watch: Watch,
@@ -55,23 +40,20 @@ pub(in crate::figures) struct Stage {
 impl Stage {
     pub fn new(terms: Terms) -> Result<Self> {
         let network = Network::new(terms.round_trip)?;
-        let daemons = Daemons::start(&network, terms.contender, terms.more)?;
-        let near = (&network.mobile, MOBILE[0]);
-        let far = (&network.gateway, GATEWAY[0]);
+        let daemons = Daemons::start(&network, &terms)?;
+        let recorders = [
+            Recorder::start(&network.mobile)?,
+            Recorder::start(&network.gateway)?,
+        ];
         Ok(Self {
-            // Without a socket, each datagram would be answered by ICMP.
-            _sinks: [sink(near.0, near.1)?, sink(far.0, far.1)?],
-            recorders: [
-                Recorder::start(&network.mobile)?,
-                Recorder::start(&network.gateway)?,
-            ],
-            _chatter: [
-                Chatter::start(near, GATEWAY[0], PERIOD)?,
-                Chatter::start(far, MOBILE[0], PERIOD)?,
-            ],
+            recorders,
+            _talk: talk(&network, terms.protection)?,
             download: None,
             watch: Watch::start(&network.mobile)?,
-            trace: Trace::default(),
+            trace: Trace {
+                clear: terms.protection == Protection::None,
+                ..Trace::default()
+            },
             recorded: terms.recorded,
             daemons,
             network,
@@ -93,6 +75,35 @@ impl Stage {
             .netns()
             .netlink()?
             .link_down(place.device)?)
+    }
+
+    /// Ends the tunnel and sets it up again. Returns the time from the first message of IKE to the
+    /// first packet with traffic, at the mobile node.
+    pub fn set_up_again(&mut self) -> Result<f64> {
+        self.daemons.end()?;
+        self.read()?;
+        self.trace.forget();
+        let begun = now();
+        self.daemons.begin()?;
+        until("traffic in the new tunnel", DEADLINE, || {
+            self.read()?;
+            Ok(self.trace.set_up(begun))
+        })
+    }
+
+    /// Waits until this many paths carry packets, and returns the place that traffic leaves from.
+    pub fn await_live_paths(&mut self, number: usize) -> Result<Place> {
+        self.daemons.await_live_paths(number)?;
+        self.read()?;
+        self.trace.forget();
+        until("traffic from one place", DEADLINE, || {
+            self.read()?;
+            let is_used = |place: &Place| {
+                let address = place.address.parse();
+                address.is_ok_and(|address| self.trace.sent_from(address) >= ENOUGH)
+            };
+            Ok([FIRST, SECOND].into_iter().find(is_used))
+        })
     }
 
     /// Hands the tunnel over to another interface, and loses the one in use. It is up again when
@@ -168,7 +179,7 @@ impl Stage {
     /// the change show the last arrival before it.
     fn settle(&mut self, at: Place) -> Result<()> {
         self.await_quiet_at(at)?;
-        self.trace = Trace::default();
+        self.trace.forget();
         let address = at.address.parse()?;
         until("datagrams", DEADLINE, || {
             self.read()?;
@@ -208,7 +219,11 @@ impl Stage {
     }
 }
 
-fn sink(host: &Host, address: &str) -> Result<UdpSocket> {
-    let address: IpAddr = address.parse()?;
-    host.inside(|| Ok(UdpSocket::bind((address, DISCARD))?))
+/// Starts the programs whose traffic is recorded.
+fn talk(network: &Network, protection: Protection) -> Result<Talk> {
+    let (own, server) = match protection.mode() {
+        Some(Mode::Tunnel | Mode::Beet) => (Some(MOBILE[0].parse()?), GATEWAY[0]),
+        Some(Mode::Transport) | None => (None, PEER),
+    };
+    Talk::start(&network.mobile, own, &network.gateway, server.parse()?)
 }

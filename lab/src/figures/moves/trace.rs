@@ -1,7 +1,8 @@
 //! Packets at both ends of a tunnel, and the times of a move in them.
 
 use super::place::PEER;
-use crate::pair::{GATEWAY, MOBILE};
+use crate::bait::DISCARD;
+use crate::pair::GATEWAY;
 use crate::wiretap::Seen;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -27,7 +28,7 @@ pub(super) enum Content {
     Informational { id: u32, response: bool },
     /// A message of another exchange of IKE.
     Ike,
-    /// A datagram that the tunnel has delivered at an end, or is to carry to it.
+    /// A datagram of the programs to an end, in clear: outside the tunnel, or without one.
     Datagram { end: usize, number: u64 },
 }
 
@@ -75,25 +76,27 @@ impl Packet {
         matches!(self.content, Content::Informational { .. } | Content::Ike)
     }
 
-    /// Returns true for a datagram that has come out of the tunnel at an end.
+    /// Returns true for a datagram to an end, which is an arrival among the packets there.
     pub fn is_arrival_at(&self, end: usize) -> bool {
         matches!(self.content, Content::Datagram { end: to, .. } if to == end)
     }
-
-    fn is_esp(&self) -> bool {
-        self.content == Content::Esp
-    }
 }
 
-/// Reads a datagram to an inner address.
+/// Reads a datagram of the programs, which use the discard port at both ends.
 fn datagram(seen: &Seen) -> Option<Content> {
     let header = ip::Header::parse(&seen.octets).ok()?;
     if header.protocol() != udp::PROTOCOL {
         return None;
     }
+    let ports = udp::Header::parse(header.payload())?;
+    if [ports.source_port, ports.destination_port] != [DISCARD; 2] {
+        return None;
+    }
     let to = seen.destination.to_string();
-    let mut ends = [MOBILE[0], GATEWAY[0]].into_iter();
-    let end = ends.position(|address| address == to)?;
+    let end = match [PEER, GATEWAY[0]].contains(&to.as_str()) {
+        true => AT_GATEWAY,
+        false => AT_MOBILE,
+    };
     let content = header.payload().get(udp::HEADER_LEN..)?;
     let (number, _) = content.split_first_chunk()?;
     let number = u64::from_be_bytes(*number);
@@ -132,6 +135,8 @@ pub(super) struct Change {
 /// The packets of a move.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
+    /// True if traffic is in clear, and not in ESP.
+    pub clear: bool,
     /// Packets at the mobile node and at the gateway.
     pub packets: [Vec<Packet>; 2],
     /// The change, once it was made.
@@ -144,7 +149,7 @@ pub(super) struct Trace {
 pub(in crate::figures) struct Passage {
     /// From the change until the first packet of any kind leaves from the new address.
     pub system: Option<f64>,
-    /// From the change until the first packet of ESP leaves from there.
+    /// From the change until the first packet with traffic leaves from there.
     pub first: Option<f64>,
     /// From the request with UPDATE_SA_ADDRESSES to its response.
     pub update: Option<f64>,
@@ -157,13 +162,48 @@ pub(in crate::figures) struct Passage {
 }
 
 impl Trace {
+    /// Removes the packets and the change.
+    pub fn forget(&mut self) {
+        *self = Self {
+            clear: self.clear,
+            ..Self::default()
+        };
+    }
+
+    /// Returns true for a packet on the wire that carries traffic. Without a tunnel these are the
+    /// datagrams themselves.
+    fn is_traffic(&self, packet: &Packet) -> bool {
+        match packet.content {
+            Content::Esp => true,
+            Content::Datagram { .. } => self.clear,
+            Content::Informational { .. } | Content::Ike => false,
+        }
+    }
+
+    /// Returns how many packets with traffic left the mobile node from an address.
+    pub fn sent_from(&self, address: IpAddr) -> usize {
+        let packets = self.packets[AT_MOBILE].iter();
+        let sent = packets.filter(|one| one.source == address && self.is_traffic(one));
+        sent.count()
+    }
+
+    /// Returns the time from the first message of IKE that the mobile node sent after `begun` to
+    /// the first packet with traffic that it sent after that.
+    pub fn set_up(&self, begun: Duration) -> Option<f64> {
+        let all = self.packets[AT_MOBILE].iter();
+        let mut sent = all.filter(|one| one.at >= begun && one.is_sent_by(AT_MOBILE));
+        let first = sent.find(|one| one.is_ike())?;
+        let carries = sent.find(|one| self.is_traffic(one))?;
+        Some(micros(carries.at.checked_sub(first.at)?))
+    }
+
     /// Returns the number of the latest datagrams that arrived by an address, to the mobile node
     /// and from it.
     pub fn arrived_by(&self, address: IpAddr) -> [usize; 2] {
         let count = |end: usize, way: fn(&Packet) -> IpAddr| {
             let packets = &self.packets[end];
             let latest = packets[packets.len().saturating_sub(LATEST)..].iter();
-            let new = latest.skip_while(|one| !one.is_esp() || way(one) != address);
+            let new = latest.skip_while(|one| !self.is_traffic(one) || way(one) != address);
             new.filter(|one| one.is_arrival_at(end)).count()
         };
         [
@@ -200,7 +240,7 @@ impl Trace {
     /// There was no change.
     pub fn passage(&self) -> Result<Passage> {
         let change = self.change.context("nothing was changed")?;
-        let leaves = |is_meant: fn(&Packet) -> bool| {
+        let leaves = |is_meant: &dyn Fn(&Packet) -> bool| {
             let mut sent = self.packets[AT_MOBILE].iter();
             let is_first = |one: &&Packet| {
                 one.source == change.address && one.at >= change.event && is_meant(one)
@@ -210,8 +250,8 @@ impl Trace {
         let exchange =
             |request: Option<Request>| request.and_then(|one| self.exchange(one, change.begun));
         Ok(Passage {
-            system: leaves(|one| one.is_esp() || one.is_ike()),
-            first: leaves(Packet::is_esp),
+            system: leaves(&|one| self.is_traffic(one) || one.is_ike()),
+            first: leaves(&|one| self.is_traffic(one)),
             update: exchange(change.requests.update),
             check: exchange(change.requests.check),
             stalled: [AT_MOBILE, AT_GATEWAY].map(|end| self.silence(end, change.begun)),
@@ -272,6 +312,7 @@ pub(super) mod tests {
 
     const OLD: &str = "10.3.0.2";
     const NEW: &str = "10.4.0.2";
+    const INNER: &str = "10.1.0.2";
 
     /// Time of the first packet.
     const BEGIN: Duration = Duration::from_secs(1);
@@ -298,11 +339,11 @@ pub(super) mod tests {
             let datagram = |end| Content::Datagram { end, number: at };
             let (to, from) = (datagram(AT_MOBILE), datagram(AT_GATEWAY));
             mobile.push(packet(at, PEER, address, Content::Esp));
-            mobile.push(packet(at, GATEWAY[0], MOBILE[0], to));
+            mobile.push(packet(at, GATEWAY[0], INNER, to));
             // It is on its way out.
-            mobile.push(packet(at, MOBILE[0], GATEWAY[0], from));
+            mobile.push(packet(at, INNER, GATEWAY[0], from));
             gateway.push(packet(at, address, PEER, Content::Esp));
-            gateway.push(packet(at, MOBILE[0], GATEWAY[0], from));
+            gateway.push(packet(at, INNER, GATEWAY[0], from));
         }
         mobile.push(packet(12, NEW, PEER, message(3, false)));
         mobile.push(packet(13, NEW, PEER, Content::Esp));
@@ -316,6 +357,7 @@ pub(super) mod tests {
             packets.sort_by_key(|packet| packet.at);
         }
         Trace {
+            clear: false,
             packets: [mobile, gateway],
             change: Some(Change {
                 begun: BEGIN + Duration::from_millis(9),
@@ -369,6 +411,37 @@ pub(super) mod tests {
         assert_eq!(trace.requests(AT_MOBILE, &from, after), [0; 0]);
         let last = BEGIN + Duration::from_millis(28);
         assert_eq!(trace.last_message(), last);
+    }
+
+    /// The same move without a tunnel: its packets are the datagrams themselves.
+    #[test]
+    fn without_a_tunnel_the_datagrams_are_timed() {
+        let (mut mobile, mut gateway) = (Vec::new(), Vec::new());
+        for at in (0..=10).chain(30..40) {
+            let address = if at < 20 { OLD } else { NEW };
+            let datagram = |end| Content::Datagram { end, number: at };
+            mobile.push(packet(at, PEER, address, datagram(AT_MOBILE)));
+            mobile.push(packet(at, address, PEER, datagram(AT_GATEWAY)));
+            gateway.push(packet(at, address, PEER, datagram(AT_GATEWAY)));
+        }
+        let mut trace = moved();
+        (trace.clear, trace.packets) = (true, [mobile, gateway]);
+        let passage = trace.passage().unwrap();
+        assert_eq!([passage.system, passage.first], [Some(20_000.0); 2]);
+        assert_eq!(passage.stalled, [Some(20_000.0); 2]);
+        assert_eq!(trace.arrived_by(NEW.parse().unwrap()), [10, 10]);
+        trace.clear = false;
+        assert_eq!(trace.passage().unwrap().system, None);
+        assert_eq!(trace.sent_from(NEW.parse().unwrap()), 0);
+    }
+
+    #[test]
+    fn a_set_up_ends_with_the_first_packet_of_traffic() {
+        let mut trace = moved();
+        assert_eq!(trace.set_up(BEGIN), Some(1000.0));
+        assert_eq!(trace.sent_from(NEW.parse().unwrap()), 1);
+        trace.forget();
+        assert_eq!(trace.set_up(BEGIN), None);
     }
 
     #[test]

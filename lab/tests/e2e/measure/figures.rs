@@ -404,6 +404,70 @@ fn a_lost_interface_is_left_before_strongswan_leaves_it_and_without_mobike_the_v
     Ok(())
 }
 
+/// One set-up and one move with each protection.
+// Works: figures
+#[lab::test(quiet)]
+fn ipsec_adds_to_a_lost_interface_a_fifth_of_what_it_adds_in_the_paper() -> Result<()> {
+    let (folder, report) = holds("e2e-fig4", "run e2e-fig4 --quick --seeds 1")?;
+    let rows = report["rows"].as_array().context("it is a list")?;
+    let is_measured = |row: &&Value| !row["name"].to_string().contains("the paper");
+    let times = rows.iter().filter(is_measured);
+    let times: Vec<_> = times.map(|row| row["numbers"][0].as_i64()).collect();
+    // Six negotiations, and four quantities of a move with each of the seven protections.
+    ensure!(times == [Some(1); 6 + 4 * 7], "{report}");
+    ensure!(report["setting"].to_string().contains("T_SCTP"), "{report}");
+    for plot in ["t-ike", "t-sys", "t-stalled"] {
+        let svg = fs::read_to_string(folder.0.join(format!("e2e-fig4/{plot}.svg")))?;
+        ensure!(svg.starts_with("<svg"), "{svg}");
+    }
+    Ok(())
+}
+
+/// One move.
+// Works: figures
+#[lab::test(quiet)]
+fn without_mobike_a_lost_interface_stalls_traffic_for_longer_than_in_the_paper() -> Result<()> {
+    let folder = Folder::new("e2e-fig4-control")?;
+    let without = folder.lab("run e2e-fig4 --quick --seeds 1 --no-mobike")?;
+    let report = &documents(&without)?[0];
+    ensure!(without.status.code() == Some(1), "{report}");
+    ensure!(report["environment"]["mobike"] == false, "{report}");
+    let reasons = report["reasons"].to_string();
+    let late = "ESP tunnel, Strata: T_STALLED, the paper's over this: 0.0";
+    ensure!(reasons.contains(late), "{reasons}");
+    Ok(())
+}
+
+/// One move of each kind in each manner.
+// Works: figures
+#[lab::test(quiet)]
+fn soft_moves_and_live_paths_cost_less_and_without_clones_and_paths_the_verdict_fails() -> Result<()>
+{
+    let run = "run e2e-fig7 --quick --seeds 1";
+    let (folder, report) = holds("e2e-fig7", run)?;
+    let rows = report["rows"].as_array().context("it is a list")?;
+    let moves: Vec<_> = rows.iter().map(|row| row["numbers"][0].as_i64()).collect();
+    // Five quantities of six hard moves, and two of a live path and of a soft hand-over.
+    ensure!(moves == [Some(1); 6 * 5 + 2 * 2], "{report}");
+    for kind in ["mobility", "multihoming"] {
+        let plot = folder.0.join(format!("e2e-fig7/{kind}-15000us.svg"));
+        let svg = fs::read_to_string(plot)?;
+        ensure!(svg.starts_with("<svg"), "{svg}");
+    }
+    let without = folder.lab(&format!("{run} --no-clones --no-paths"))?;
+    let report = &documents(&without)?[0];
+    ensure!(without.status.code() == Some(1), "{report}");
+    ensure!(report["environment"]["paths"] == false, "{report}");
+    let reasons = report["reasons"].to_string();
+    for part in [
+        "15 ms a round trip: moves that lose no datagram, over all: 0.00",
+        "live paths, 15 ms a round trip: two round trips over T_STALLED: 0.",
+    ] {
+        ensure!(reasons.contains(part), "{reasons}");
+    }
+    Ok(())
+}
+
 /// One move of each kind by each of both.
 // Works: figures
 #[lab::test(quiet)]
@@ -430,6 +494,12 @@ fn transport_mode_saves_the_inner_header_and_without_it_the_verdict_fails() -> R
     let (folder, report) = holds("e2e-overhead", run)?;
     let rows = report["rows"].as_array().context("it is a list")?;
     ensure!(rows.len() == 32, "{report}");
+    let build = report["environment"]["build"].to_string();
+    let marked = rows
+        .iter()
+        .filter(|row| row["subject"].to_string().contains("debug build"));
+    let expected = if build.contains("debug build") { 16 } else { 0 };
+    ensure!(marked.count() == expected, "{build}: {report}");
     let svg = fs::read_to_string(folder.0.join("e2e-overhead/saved.svg"))?;
     ensure!(svg.starts_with("<svg"), "{svg}");
     let without = folder.lab(&format!("{run} --no-transport"))?;
@@ -616,6 +686,8 @@ fn what_an_exhibit_does_not_rest_on_cannot_be_left_off() -> Result<()> {
         ("e2e-overhead", "--no-mobike"),
         ("e2e-soft", "--no-mobike"),
         ("e2e-fig6", "--no-clones"),
+        ("e2e-fig4", "--no-paths"),
+        ("e2e-fig7", "--no-transport"),
     ] {
         let output = Folder::new("control")?.lab(&format!("run {name} {option}"))?;
         ensure!(output.status.code() == Some(2), "{output:?}");
