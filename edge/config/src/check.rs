@@ -4,7 +4,8 @@ use crate::psk::weakness;
 use crate::reader::{Value, suggestion};
 use crate::{
     Action, Addressing, Config, MOBILE_DEVICE, MetricsAddress, Mobility, Nat, Party, Peer, Pool,
-    Warning, child, layout, licence, link, live_paths, mode, tfc, unencrypted, users,
+    Warning, child, domain, layout, licence, link, live_paths, mode, tfc, traffic,
+    unencrypted, users,
 };
 use model::{Identity, TrafficSelector, ZoneId};
 use std::cmp::Ordering;
@@ -23,12 +24,14 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
     mobile_device(config, root);
     idle_neighbours(config, root);
     link::check(config, root);
+    domain::check(config, root);
     for peer in &config.peers {
         child::check(peer, root);
         mode::check(peer, root);
         layout::check(peer, root);
         tfc::check(peer, root);
         live_paths::check(peer, config, root);
+        traffic::check(peer, config, root);
         licence::check(peer, root);
         users::check(peer, root);
     }
@@ -309,6 +312,7 @@ pub(crate) fn parties(config: &Config) -> impl Iterator<Item = (&'static str, &P
 /// Returns warnings about settings that are legal but may be unintended.
 pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
     let mut warnings = licences(config);
+    warnings.extend(domain::unused_places(config));
     warnings.extend(config.peers.iter().filter_map(unencrypted::warning));
     warnings.extend(config.peers.iter().flat_map(in_clear));
     warnings.extend(config.peers.iter().flat_map(shared));
@@ -445,13 +449,19 @@ fn licences(config: &Config) -> Vec<Warning> {
             peer: name.clone(),
             node: licence.node.clone(),
         }));
+        let everywhere = live_paths::on_every_path(peer).into_iter();
+        warnings.extend(everywhere.map(|node| Warning::LicenceOnEveryPath {
+            peer: name.clone(),
+            node: node.clone(),
+        }));
         let exposed = nodes.iter().filter(|_| peer.ppk.is_some());
         warnings.extend(exposed.map(|&node| Warning::LicenceWithoutPpk {
             peer: name.clone(),
             node: node.clone(),
         }));
         let weaker = config.licensed.iter().filter(|node| {
-            let licensed = nodes.contains(&&node.party.identity);
+            let identity = &node.party.identity;
+            let licensed = nodes.iter().any(|one| domain::includes(one, identity));
             licensed && peer.party.wants_kem() && !node.party.wants_kem()
         });
         warnings.extend(weaker.map(|node| Warning::LicenceWithoutKem {
@@ -460,7 +470,8 @@ fn licences(config: &Config) -> Vec<Warning> {
         }));
         // The endpoint that accepts the tunnel distributes the keys.
         let unknown = nodes.iter().filter(|&&node| {
-            let known = config.licensed.iter().any(|l| l.party.identity == *node);
+            let mut tables = config.licensed.iter();
+            let known = tables.any(|table| domain::includes(node, &table.party.identity));
             peer.address.is_none() && !known
         });
         warnings.extend(unknown.map(|&node| Warning::NodeWithoutTable {
@@ -469,10 +480,10 @@ fn licences(config: &Config) -> Vec<Warning> {
         }));
         named.extend(nodes);
     }
-    let idle = config
-        .licensed
-        .iter()
-        .filter(|node| !named.contains(&node.party.identity));
+    let idle = config.licensed.iter().filter(|node| {
+        let mut named = named.iter();
+        !named.any(|licensed| domain::includes(licensed, &node.party.identity))
+    });
     warnings.extend(idle.map(|node| Warning::NodeWithoutLicence {
         name: node.party.name.clone(),
         node: node.party.identity.clone(),

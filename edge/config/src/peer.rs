@@ -7,7 +7,7 @@ use crate::reader::{Table, Value};
 use crate::tfc::Tfc;
 use crate::users::USERS;
 use crate::zone::{Stance, ZonePolicy};
-use crate::{Address, Party, Pool, Ppk, Terms, Unencrypted, unencrypted};
+use crate::{Address, InterfaceTraffic, Party, Pool, Ppk, Terms, Unencrypted, unencrypted};
 use model::{
     Dscp, Features, Mode, Selectors, Shared, Shares, Suite, TrafficSelector, Unique, ZoneSelector,
     ZoneSuite, one_pair,
@@ -73,6 +73,8 @@ pub struct PeerTerms {
     /// provided that the peer also asks for several (RFC 9611). All packets of a flow use one of
     /// them. Default: one for each of [`crate::Tunnel::workers`].
     pub resources: Option<u8>,
+    /// `traffic`: traffic that goes by certain interfaces, with several paths. Default none.
+    pub traffic: Vec<InterfaceTraffic>,
     /// `redirect`: addresses of other gateways to which the peer may redirect us (RFC 5685). They
     /// must authenticate with the same `id`. Default none.
     pub redirects: Vec<TrafficSelector>,
@@ -257,6 +259,7 @@ impl Peer {
                 pfs: true,
                 features: Features::default(),
                 resources: None,
+                traffic: Vec::new(),
                 redirects: Vec::new(),
                 tcp: Tcp::Off,
                 tcp_port: 4500,

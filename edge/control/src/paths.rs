@@ -116,6 +116,18 @@ pub struct LivePath {
     pub remote: SocketAddr,
     /// True if the path is used; false if the peer does not answer there.
     pub works: bool,
+    /// Traffic that the path carries before all others: selectors of the peer's end where this host
+    /// has `traffic`, of this host's end where the peer has it; empty if there is none.
+    #[serde(default)]
+    pub traffic: Vec<String>,
+    /// True if the path carries other traffic as well.
+    #[serde(default = "yes")]
+    pub shared: bool,
+}
+
+/// Returns true: a path of a version without `traffic` carries everything.
+const fn yes() -> bool {
+    true
 }
 
 /// State of a path.

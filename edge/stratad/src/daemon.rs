@@ -571,9 +571,12 @@ impl Daemon {
         }
     }
 
-    /// Updates the routes into tunnels, and the list of what this host does not have yet.
+    /// Updates the routes into tunnels, the interfaces that traffic depends on, and the list of what
+    /// this host does not have yet.
     fn follow(&mut self, now: Instant) {
-        let followed = self.host.look(&self.config);
+        let (host, config) = (&mut self.host, &self.config);
+        let interfaces = host.look(config).and_then(|()| host.interfaces(config));
+        let followed = interfaces.map(|known| self.node.set_interfaces(known, now));
         self.troubles.note(Task::Routes, followed, now);
     }
 }

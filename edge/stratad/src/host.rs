@@ -27,6 +27,7 @@ use os::{
     Bulk, Changes, Claim, Divert, Error, Family, Links, Lock, Netlink, Prefix, Reports, Resolver,
     Routes, crash, lock,
 };
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::num::NonZeroU8;
 use std::{path, process};
@@ -403,6 +404,15 @@ impl Host {
             ways.extend(ours.map(|local| Way { local, remote }));
         }
         Ok(ways)
+    }
+
+    /// Returns the interfaces of this host's addresses, if a peer's traffic depends on them.
+    pub fn interfaces(&self, config: &Config) -> Result<BTreeMap<IpAddr, String>, Error> {
+        let mut peers = config.peers.iter();
+        match peers.any(|peer| !peer.traffic.is_empty()) {
+            true => self.netlink.interfaces(),
+            false => Ok(BTreeMap::new()),
+        }
     }
 
     /// Removes what the next process sets up again, and leaves the tunnel: the service manager has

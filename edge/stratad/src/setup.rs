@@ -3,7 +3,7 @@
 use crate::mobile;
 use config::{Action, Address, Addressing, Child, Config, Handover, Party, Peer, Stance, Start};
 use crypto::{Secret, TrustStore};
-use model::{Features, LevelChoice, Shared, Shares};
+use model::{Allowance, Features, LevelChoice, Shared, Shares};
 use resumption::Strategy;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -117,8 +117,20 @@ impl Common {
 }
 
 /// Returns the places of nodes whose licences apply nowhere else.
-fn places(peer: &Peer) -> node::Places {
+fn places(peer: &Peer, config: &Config) -> node::Places {
     let slots = peer.zones.slots.iter();
+    let named = slots.map(|slot| (slot.node.clone(), slot.at.clone()));
+    let domains = &peer.zones.domains;
+    let members = domains.iter();
+    let members = members.flat_map(|domain| domain.members(config, peer));
+    let members = members.map(|node| (node.party.identity.clone(), node.place()));
+    let limits = domains.iter().map(|domain| node::Limit {
+        slots: domain
+            .members(config, peer)
+            .map(|node| node::slot_name([&node.party.identity]))
+            .collect(),
+        most: domain.most.into(),
+    });
     node::Places {
         handover: match peer.zones.handover {
             Handover::Push => node::Handover::Push,
@@ -126,10 +138,54 @@ fn places(peer: &Peer) -> node::Places {
             Handover::Dkm => node::Handover::Dkm,
         },
         holders: peer.zones.holders,
-        nodes: slots
-            .map(|slot| (slot.node.clone(), slot.at.clone()))
-            .collect(),
+        nodes: named.chain(members).collect(),
+        limits: limits.collect(),
     }
+}
+
+/// Returns the slots of a peer.
+fn slots(peer: &Peer, config: &Config, zones: &node::ZonePolicy) -> Vec<node::Slot> {
+    let named = peer.zones.groups().into_iter().map(|group| {
+        let nodes = group.iter().map(|slot| slot.node.clone()).collect();
+        let licences = group.iter().flat_map(|slot| slot.licences.iter().cloned());
+        // With several paths, a node is on those with an address of its place.
+        let places = group.iter().filter(|_| peer.features.paths > 1);
+        node::Slot {
+            paths: places.flat_map(|slot| slot.at.iter().cloned()).collect(),
+            ..node::Slot::shared(nodes, licences, zones)
+        }
+    });
+    let domains = peer.zones.domains.iter();
+    let domains = domains.flat_map(|domain| slots_of_domain(domain, peer, config, zones));
+    named.chain(domains).collect()
+}
+
+/// Returns the slots of a domain: one for each of its nodes if we distribute their keys, otherwise
+/// as many as nodes may have keys at once.
+fn slots_of_domain(
+    from: &config::Domain,
+    peer: &Peer,
+    config: &Config,
+    zones: &node::ZonePolicy,
+) -> Vec<node::Slot> {
+    let domain = node::Domain {
+        names: from.names(),
+        rights: from.rights(),
+    };
+    let of_node = |node: &config::Licensed| {
+        let identity = &node.party.identity;
+        let licences = domain.licences(identity);
+        node::Slot {
+            place: node.place(),
+            ..node::Slot::new(identity.clone(), licences, zones)
+        }
+    };
+    let own: Vec<_> = from.members(config, peer).map(of_node).collect();
+    if !own.is_empty() {
+        return own;
+    }
+    let any = |number| node::Slot::of_domain(&from.node, number, domain.clone(), zones);
+    (1..=from.most).map(any).collect()
 }
 
 fn level_choice(peer: &Peer) -> LevelChoice {
@@ -168,12 +224,7 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
         licences: from.zones.licences.clone(),
         level: from.levels.integrity,
     };
-    let slots = from.zones.groups().into_iter().map(|group| {
-        let nodes = group.iter().map(|slot| slot.node.clone()).collect();
-        let licences = group.iter().flat_map(|slot| slot.licences.iter().cloned());
-        node::Slot::shared(nodes, licences, &zones)
-    });
-    let slots = slots.collect();
+    let slots = slots(from, config, &zones);
     let role = node::Role::Vpn {
         local: from.local.clone(),
         remote: from.remote.clone(),
@@ -190,8 +241,17 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
     peer.sizes = from.tfc.sizes(config.tunnel.mtu);
     peer.cover = from.cover.map(interval);
     peer.level = level_choice(from);
-    peer.places = (!from.zones.slots.is_empty()).then(|| places(from));
+    let has_places = !from.zones.slots.is_empty() || !from.zones.domains.is_empty();
+    peer.places = has_places.then(|| places(from, config));
     peer.ike.ppk = from.ppk.as_deref().map(ppk).map(Box::new);
+    let unencrypted = from.unencrypted.as_ref();
+    peer.ike.unencrypted = unencrypted.map(|from| {
+        Box::new(node::Unencrypted {
+            suites: from.suites.clone(),
+            until: from.until,
+            packets: Allowance::new(from.packets),
+        })
+    });
     let users = from.user_identities();
     peer.ike.users = users.map(|identities| {
         Box::new(node::UserPolicy {
@@ -201,10 +261,6 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
     });
     let terms = &mut peer.ike.terms;
     terms.unique = from.unique;
-    terms.unencrypted = from.unencrypted.as_ref().map(|from| node::Unencrypted {
-        suites: from.suites.clone(),
-        until: from.until,
-    });
     terms.lifetimes.child = from.rekey;
     terms.lifetimes.pfs = from.pfs;
     // Each of several paths has one tunnel.
@@ -229,8 +285,16 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
         config::Resume::Skid3Pfs => node::Resumption::Skid3Pfs,
     };
     terms.children = from.children.iter().map(child).collect();
+    terms.rules = from.traffic.iter().map(rule).collect();
     terms.slots = slots;
     peer
+}
+
+fn rule(from: &config::InterfaceTraffic) -> node::PathRule {
+    node::PathRule {
+        interface: from.interface.clone(),
+        remote: from.remote.clone(),
+    }
 }
 
 fn child(from: &Child) -> node::ChildPolicy {

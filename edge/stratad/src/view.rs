@@ -18,7 +18,7 @@ use control::{
     Traffic, TunnelPaths, Users, Who, Window,
 };
 use mobile_ip::mobile_ip;
-use model::{Exchanges, Instant, TrafficSelector};
+use model::{Allowance, Exchanges, Instant, TrafficSelector};
 use node::{ChildStatus, Node, PathsStatus, PeerStatus};
 use selected::selected;
 use std::collections::BTreeMap;
@@ -228,6 +228,7 @@ fn child(status: &ChildStatus, now: Instant) -> Child {
         },
         suite: status.suite.map(|suite| suite.to_string()),
         unencrypted: status.suite.is_some_and(|suite| !suite.encrypts()),
+        packets_left: status.allowance.as_ref().map(Allowance::left),
         esn: status.esn,
         key_exchanges: exchanges(&status.exchanges),
         mode: match status.mode {
@@ -373,11 +374,13 @@ pub fn without_scope(place: SocketAddr) -> SocketAddr {
     SocketAddr::new(place.ip(), place.port())
 }
 
-const fn live_path(status: &node::LivePathStatus) -> LivePath {
+fn live_path(status: &node::LivePathStatus) -> LivePath {
     LivePath {
         local: status.path.local,
         remote: status.path.remote,
         works: status.works,
+        traffic: status.traffic.iter().map(ToString::to_string).collect(),
+        shared: status.is_shared,
     }
 }
 

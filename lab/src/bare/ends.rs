@@ -76,7 +76,7 @@ impl Ends {
 
     fn with_keys(shape: Shape, nodes: usize, secrets: [u32; 2]) -> Result<Self> {
         let agreement = (shape != Shape::Plain).then(|| agreement(shape));
-        let [sender, receiver] = [0, 1].map(|end| {
+        Self::with_workers(|end| {
             let mut worker = Worker::new(Spd::default());
             for node in 0..nodes {
                 let sa = child_sa(node, end, secrets[end], agreement.as_ref());
@@ -86,11 +86,15 @@ impl Ends {
                     worker.make_opaque(id);
                 }
             }
-            Ok::<_, anyhow::Error>(worker)
-        });
+            Ok(worker)
+        })
+    }
+
+    /// Creates ends with the workers of the sender (0) and the receiver (1).
+    pub(super) fn with_workers(worker: impl Fn(usize) -> Result<Worker>) -> Result<Self> {
         Ok(Self {
-            sender: sender?,
-            receiver: receiver?,
+            sender: worker(0)?,
+            receiver: worker(1)?,
             batch: vec![Packet::with_capacity(2000); BATCH],
             checksum: Checksum::Made,
         })
@@ -207,6 +211,7 @@ pub(super) fn child_sa(
         peer: PeerId(0),
         name: None,
         resource: None,
+        narrowed: false,
         mode: Mode::Tunnel,
         path: Path::udp(outer(1), outer(2)),
         local,
@@ -219,6 +224,7 @@ pub(super) fn child_sa(
         exchanges: Exchanges::default(),
         tokens: None,
         takes_padding: true,
+        allowance: None,
         initiator: true,
     }
 }

@@ -4,7 +4,8 @@
 //! All packets of a flow use one SA, which preserves their order, and the flow alone selects it:
 //! every SA has a weight derived from SA and flow, and the smallest weight wins. A new or removed
 //! SA therefore moves only the flows that it wins. If there is only "the fallback SA", all flows
-//! use it. Both directions of a flow have the same weights, so that they take the same path.
+//! use it. Both directions of a flow have the same weights, so that they take the same path. An SA
+//! for a part of the traffic comes before all others.
 
 use model::{ChildSa, Flow, MOST_RESOURCES, PeerId};
 use std::net::IpAddr;
@@ -14,6 +15,8 @@ use std::net::IpAddr;
 pub(crate) struct Lane {
     peer: PeerId,
     number: u8,
+    /// True for an SA that carries a part of the traffic, before all others.
+    pub narrowed: bool,
 }
 
 impl Lane {
@@ -21,6 +24,7 @@ impl Lane {
         Some(Self {
             number: sa.resource?,
             peer: sa.peer,
+            narrowed: sa.narrowed,
         })
     }
 
@@ -75,7 +79,11 @@ mod tests {
 
     fn lane(number: u8) -> Lane {
         let peer = PeerId(0);
-        Lane { peer, number }
+        Lane {
+            peer,
+            number,
+            narrowed: false,
+        }
     }
 
     fn flow(port: u16, v6: bool) -> Flow {

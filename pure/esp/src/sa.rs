@@ -17,7 +17,9 @@ use crate::report::{Report, SaTraffic};
 use crate::room::PathMtu;
 use crate::source::Source;
 use crypto::Secret;
-use model::{ChildSa, ChildSaId, Dscp, Instant, Mode, Path, PeerId, Sizes, Spi, ZoneAgreement};
+use model::{
+    Allowance, ChildSa, ChildSaId, Dscp, Instant, Mode, Path, PeerId, Sizes, Spi, ZoneAgreement,
+};
 use std::time::Duration;
 use wire::esp::Header;
 use wire::probe::{Kind, Probe};
@@ -42,6 +44,8 @@ pub(crate) struct Sa {
     pub(crate) outside: bool,
     /// True if the peer accepts padding behind datagrams.
     pub(crate) takes_padding: bool,
+    /// The packets that it may carry without encryption; `None` if it encrypts.
+    allowance: Option<Allowance>,
     pub(crate) inbound: Inbound,
     /// The opening direction of the opaque companion SA.
     pub(crate) opaque: Option<Box<Inbound>>,
@@ -143,6 +147,7 @@ impl Sa {
             path: sa.path,
             takes_padding: sa.takes_padding,
             lane: Lane::from_sa(&sa),
+            allowance: sa.allowance,
             dscp,
             peer: sa.peer,
             inbound: Inbound::new(&sa.inbound, sa.agreement.as_ref())?,
@@ -230,6 +235,16 @@ impl Sa {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Counts a datagram that is sealed or delivered without encryption. Returns a report about the
+    /// one from which on only a tenth of them is left.
+    pub(crate) fn spend(&self) -> Result<Option<Report>, DropReason> {
+        let Some(allowance) = &self.allowance else {
+            return Ok(None);
+        };
+        let left = allowance.spend().ok_or(DropReason::ClearSpent)?;
+        Ok((left == allowance.notice()).then_some(Report::ClearLow(self.peer)))
     }
 
     /// Notes the payload of a dummy packet that arrived with this SPI. Returns a report if it is a

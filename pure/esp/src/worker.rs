@@ -672,6 +672,7 @@ impl Worker {
         let mtu = sa.outbound.segments_fit(self.clamp);
         clamp(packet, flow, mtu, &mut self.counters);
         sa.keep_pace(now);
+        self.reports.extend(sa.spend()?);
         let sealed = sa.outbound.seal(packet, version, &mut self.scratch, now)?;
         sa.silent = false;
         let before = sa.unanswered.map_or(0, |_| sa.longest_unanswered);
@@ -806,6 +807,7 @@ impl Worker {
                 .extend(first.then_some(Report::LevelRefused(sa.id)));
             return Err(why);
         }
+        self.reports.extend(sa.spend()?);
         let inner = Ecn::from_packet(packet.octets());
         let unused = self.counters.congestion.count(inner, packet.ecn);
         if unused && std::mem::take(&mut sa.fits) {
@@ -842,7 +844,8 @@ impl Worker {
         let lanes = std::iter::once((spi, newest)).chain(beside);
         let lightest = lanes.min_by_key(|(_, reach)| {
             let weight = reach.lane.map(|lane| lane.weight(flow));
-            (reach.is_elsewhere, weight)
+            let narrowed = reach.lane.is_some_and(|lane| lane.narrowed);
+            (!narrowed, reach.is_elsewhere, weight)
         });
         lightest.map(|(spi, _)| spi)
     }

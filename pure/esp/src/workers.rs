@@ -389,6 +389,7 @@ mod tests {
             peer: PeerId(0),
             name: None,
             resource,
+            narrowed: false,
             mode: Mode::Tunnel,
             path: Path::udp(end, end),
             local: all.clone().into_iter().collect(),
@@ -400,6 +401,7 @@ mod tests {
             integrity: None,
             tokens: None,
             takes_padding: true,
+            allowance: None,
             exchanges: Exchanges::default(),
             initiator: true,
         }

@@ -7,10 +7,10 @@ use crate::config::{self, Peer, ZonePolicy};
 use crate::down_reason::DownReason;
 use crate::exchange::auth::Child;
 use crate::extension::configuration::confine;
-use crate::extension::live_path::live_path;
 use crate::extension::mode::{self, BadMode, Ends, ModeContext};
+use crate::extension::path_traffic::is_of_paths;
 use crate::extension::resource;
-use crate::extension::slot;
+use crate::extension::slot::{self, Offered};
 use crate::extension::tfc;
 use crate::extension::zones::{self, Beside, Outcome, Spis, ZoneMap};
 use crate::keys::{ChildKeys, own_first};
@@ -21,7 +21,7 @@ use crate::selectors::{can_carry, is_narrowed, narrow};
 use crate::spi::Fresh;
 use crypto::{Secret, UnixTime};
 use model::{
-    BesideSa, EspSuite, Exchanges, Half, Identity, InnerAddresses, Kem, Keys, Licence, Mode, Spi,
+    BesideSa, EspSuite, Exchanges, Half, InnerAddresses, Kem, Keys, Licence, Mode, Spi,
     TrafficSelector, ZoneAgreement,
 };
 use wire::ike::{Message, NotifyType, Payload, TrafficSelectors};
@@ -67,7 +67,8 @@ pub(crate) struct Agreed {
     agreement: Option<ZoneAgreement>,
     /// SPIs of the companion SAs.
     beside: Beside<Spis>,
-    asked: Vec<Licence>,
+    /// The licences of our policy at the time of the negotiation.
+    pub(crate) asked: Vec<Licence>,
     takes_padding: bool,
     choice: EspChoice,
     /// SPI on which we receive.
@@ -147,6 +148,8 @@ pub(crate) struct ChildConfig<'c> {
 #[derive(Clone, Copy)]
 pub(crate) struct Before<'a> {
     pub(crate) agreement: Option<&'a ZoneAgreement>,
+    /// The licences of our policy at the time of its negotiation.
+    pub(crate) asked: &'a [Licence],
     /// True if its packets are encrypted.
     pub(crate) encrypted: bool,
 }
@@ -203,17 +206,18 @@ impl Offer {
     }
 
     /// Creates the offer for the replacement of a child SA: the same zones and the current
-    /// licences, as far as the policy still allows them. Returns `None` as well if the policy
-    /// requires zones but the replaced SA has none.
+    /// licences, as far as the policy still allows them. The slot of a domain keeps its node.
+    /// Returns `None` as well if the policy requires zones but the replaced SA has none.
     pub(crate) fn again(
         menu: AllowedEspSuites,
         policy: &Policy<'_>,
         ground: ModeContext,
-        before: Option<&ZoneAgreement>,
+        before: Before<'_>,
         mut spis: Fresh<'_>,
     ) -> Option<Self> {
         ground.allows(policy).ok()?;
-        let zones = zones::renew(policy.zones, zones::offer(policy.zones), before).ok()?;
+        let zones = policy.zones_for(before.asked);
+        let zones = zones::renew(&zones, zones::offer(&zones), before.agreement).ok()?;
         Some(Self {
             spi: spis.fresh(),
             mode: policy.mode,
@@ -314,18 +318,20 @@ pub(crate) struct Requested<'r> {
     /// True if the request names an additional child SA for the same traffic.
     pub(crate) resource: bool,
     /// The nodes of the requested slot.
-    pub(crate) offered: Option<Vec<Identity>>,
+    pub(crate) offered: Option<Offered>,
 }
 
 /// Finds the child SA that an initiator requests: the first policy whose selectors overlap with the
 /// requested ones and that has no child SA yet. If no policy matches, returns the first, whose
 /// evaluation then reports the reason. With `resource`, an additional child SA for the same traffic
-/// qualifies too. With an offer, the slot of these nodes is meant.
-pub(crate) fn meant<'p>(
+/// qualifies too. With an offer, the slot of these nodes is meant. `asked` returns the licences that
+/// we asked for with a slot, none if it does not exist.
+pub(crate) fn meant<'p, 's>(
     peer: &'p Peer,
     addresses: Option<InnerAddresses>,
     requested: Requested<'_>,
     is_there: impl Fn(Option<&str>) -> bool,
+    asked: impl Fn(&str) -> &'s [Licence],
 ) -> Result<Policy<'p>, (NotifyType, Refusal)> {
     let Requested {
         request,
@@ -335,7 +341,7 @@ pub(crate) fn meant<'p>(
     let none = (NotifyType::NO_ADDITIONAL_SAS, Refusal::NoChildForRole);
     let first = peer.policies().next().ok_or(none)?;
     if let Some(offered) = offered {
-        let slot = slot::meant(peer, offered)?;
+        let slot = slot::meant(peer, offered, asked)?;
         return match is_there(slot.name) {
             true => Err((NotifyType::NO_ADDITIONAL_SAS, Refusal::AnotherChild)),
             false => Ok(slot),
@@ -351,7 +357,7 @@ pub(crate) fn meant<'p>(
         can_carry(&ours, &theirs)
     };
     let meant = |policy: &Policy<'_>| {
-        let is_apart = config::is_slot(policy.name) || live_path(policy.name).is_some();
+        let is_apart = config::is_slot(policy.name) || is_of_paths(policy.name);
         !is_apart && (resource || !resource::is_additional(policy.name))
     };
     let fitting: Vec<_> = peer.policies().filter(meant).filter(fits).collect();
@@ -401,9 +407,11 @@ pub(crate) fn answer(
     let offered = private.then(|| ZoneMap::read(request)).flatten();
     let peers = offered.as_ref().map(|map| map.beside);
     let offered = offered.map(|map| map.agreement);
-    let agreement = agree(policy.zones, offered, private, before)?;
+    let new = slot::licences(policy, request);
+    let zones = policy.zones_for(before.map_or(&new[..], |before| before.asked));
+    let agreement = agree(&zones, offered, private, before)?;
     if before.is_none() {
-        slot::check(peer, policy.name, agreement.as_ref())?;
+        slot::check(peer, policy.name, request, agreement.as_ref())?;
     }
     let zone_map = agreement.map(|agreed| ZoneMap::new(agreed, || spis.fresh()));
     let keys = keys
@@ -427,7 +435,7 @@ pub(crate) fn answer(
         declined: Some(asked).filter(|asked| *asked != policy.mode),
         agreement: zone_map.map(|map| map.agreement),
         beside: beside.unwrap_or_default(),
-        asked: zones::licences(policy.zones),
+        asked: zones::licences(&zones),
         takes_padding: tfc::is_taken(request),
         choice,
         spi,

@@ -3,15 +3,17 @@
 use crate::certificate_terms::CertificateTerms;
 use crate::credential::Credential;
 use crate::destination::Destination;
+use crate::domain::Domain;
 use crate::extension::ppk::Ppk;
 use crate::pool::Pool;
 use crypto::{RawKey, Secret, TrustStore, UnixTime};
 use model::{
-    Encapsulation, EspSuite, Features, Group, Identity, Kem, LevelGrant, Licence, MapKind, Mode,
-    PeerId, Room, Selectors, Shared, Suite, TrafficSelector, Unique, Wildcard, ZoneSelector,
-    ZoneSuite,
+    Allowance, Encapsulation, EspSuite, Features, Group, Identity, Kem, LevelGrant, Licence,
+    MapKind, Mode, Path, PeerId, Room, Selectors, Shared, Suite, TrafficSelector, Unique, Wildcard,
+    ZoneSelector, ZoneSuite,
 };
 use resumption::{Strategy, Way};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::num::NonZeroU8;
@@ -119,6 +121,9 @@ pub struct Peer {
     /// The identities for which the peer stands; `None` for its own alone. Each one that comes is a
     /// user: a peer of its own, with the same settings.
     pub users: Option<Box<UserPolicy>>,
+    /// Suites without encryption that are accepted for ESP; `None`: none. No other peer has a share
+    /// in its packets.
+    pub unencrypted: Option<Box<Unencrypted>>,
     /// All other settings. A gateway may have 100,000 peers, and most have these in common.
     pub terms: Shared<PeerTerms>,
 }
@@ -128,8 +133,6 @@ pub struct Peer {
 pub struct PeerTerms {
     /// Suites for IKE and ESP, in order of preference.
     pub suites: Vec<Suite>,
-    /// Suites without encryption that are accepted for ESP. `None`: none.
-    pub unencrypted: Option<Unencrypted>,
     /// Groups for the key exchange, in order of preference; never empty.
     pub groups: Vec<Group>,
     /// Methods for an additional, post-quantum key exchange (RFC 9370), in order of preference. If
@@ -161,6 +164,9 @@ pub struct PeerTerms {
     /// Additional child SAs. The role describes the first child SA. Each additional one has a
     /// unique name, and their traffic does not overlap.
     pub children: Vec<ChildPolicy>,
+    /// Traffic of the first child SA that goes by certain interfaces, if we choose the paths and
+    /// there are several.
+    pub rules: Vec<PathRule>,
     /// Optional child SAs for the traffic of the first one, each of which licenses one or more
     /// additional nodes.
     pub slots: Vec<Slot>,
@@ -181,14 +187,16 @@ impl DerefMut for Peer {
     }
 }
 
-/// Suites without encryption that are accepted for the child SAs of a peer until a certain time
-/// (DESIGN invariant 6).
+/// Suites without encryption that are accepted for the child SAs of a peer until a certain time,
+/// and for so many packets (DESIGN invariant 6).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unencrypted {
     /// The suites, in order of preference.
     pub suites: Vec<EspSuite>,
     /// Time at which all such child SAs have ended.
     pub until: UnixTime,
+    /// The packets of all of them. A reload that changes none of these fields goes on counting.
+    pub packets: Allowance,
 }
 
 impl Unencrypted {
@@ -197,12 +205,16 @@ impl Unencrypted {
 
     /// Returns true if child SAs may begin.
     pub(crate) fn may_begin(&self, today: UnixTime) -> bool {
-        today.0.saturating_add(Self::NOTICE.as_secs()) < self.until.0
+        self.left(today) > Self::NOTICE
     }
 
-    /// Returns the time that is left.
+    /// Returns the time that is left. When few packets are left, it is that of the notice.
     pub(crate) fn left(&self, today: UnixTime) -> Duration {
-        Duration::from_secs(self.until.0.saturating_sub(today.0))
+        let left = Duration::from_secs(self.until.0.saturating_sub(today.0));
+        match self.packets.is_low() {
+            true => left.min(Self::NOTICE),
+            false => left,
+        }
     }
 }
 
@@ -259,6 +271,14 @@ pub struct Slot {
     pub nodes: BTreeSet<Identity>,
     /// The zones of the first child SA, with the licences of these nodes added.
     pub zones: ZonePolicy,
+    /// The addresses that identify the location of the node, if it is licensed by its domain and
+    /// its keys are distributed here. The other end learns them with the offer.
+    pub place: Vec<TrafficSelector>,
+    /// The domain whose nodes the slot is for, one at a time. `nodes` is then empty.
+    pub domain: Option<Domain>,
+    /// The addresses of further paths that these nodes are on. The child SA of such a path has the
+    /// zones of the slot, and there is no slot beside it.
+    pub paths: Vec<TrafficSelector>,
 }
 
 impl Slot {
@@ -285,7 +305,41 @@ impl Slot {
             name: slot_name(&nodes),
             nodes,
             zones,
+            place: Vec::new(),
+            domain: None,
+            paths: Vec::new(),
         }
+    }
+
+    /// Creates one of the slots for the nodes of a domain, by its number among them. `pattern` is
+    /// the domain as an identity. Only the other end requests such a slot.
+    pub fn of_domain(pattern: &Identity, number: u8, domain: Domain, first: &ZonePolicy) -> Self {
+        Self {
+            name: format!("{}#{number}", slot_name([pattern])),
+            domain: Some(domain),
+            ..Self::shared(BTreeSet::new(), [], first)
+        }
+    }
+
+    /// Returns the zones, with the licences of a domain's node if these licences are for one.
+    pub fn zones_for(&self, licences: &[Licence]) -> Cow<'_, ZonePolicy> {
+        match &self.domain {
+            Some(domain) => domain.zones_for(&self.zones, licences),
+            None => Cow::Borrowed(&self.zones),
+        }
+    }
+
+    /// Returns the node of a domain that these licences of the slot's child SA are for.
+    pub fn node_of<'l>(&self, licences: &'l [Licence]) -> Option<&'l Identity> {
+        let domain = self.domain.as_ref()?;
+        domain.node_of(&self.zones, licences)
+    }
+
+    /// Returns true if the nodes are on a further path: its addresses, at either end, say so.
+    fn is_on(&self, path: Path) -> bool {
+        let ends = [path.remote.ip(), path.local.ip()];
+        let mut places = self.paths.iter();
+        places.any(|place| ends.iter().any(|end| place.contains(*end, 0, None)))
     }
 
     /// Returns true if several nodes hold the keys of the slot.
@@ -297,6 +351,16 @@ impl Slot {
     pub fn is_of(&self, node: &Identity) -> bool {
         !self.is_shared() && self.nodes.contains(node)
     }
+}
+
+/// Traffic that goes on the live path by one interface. The engine does not know interfaces: the
+/// caller says which path the traffic is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathRule {
+    /// Name of the interface.
+    pub interface: String,
+    /// Selectors of the traffic, at the peer's end.
+    pub remote: Vec<TrafficSelector>,
 }
 
 /// An additional child SA (RFC 7296 section 1.3.1).
@@ -350,7 +414,6 @@ impl Default for PeerTerms {
     fn default() -> Self {
         Self {
             suites: vec![Suite::Aes128Gcm16],
-            unencrypted: None,
             groups: vec![Group::X25519],
             kems: vec![None],
             liveness: Duration::from_secs(30),
@@ -363,6 +426,7 @@ impl Default for PeerTerms {
             resumption: Resumption::Off,
             unique: Unique::Replace,
             children: Vec::new(),
+            rules: Vec::new(),
             slots: Vec::new(),
         }
     }
@@ -372,6 +436,11 @@ impl Peer {
     /// Returns the slot with a name.
     pub fn slot(&self, name: &str) -> Option<&Slot> {
         self.slots.iter().find(|slot| slot.name == name)
+    }
+
+    /// Returns the slot whose nodes are on a further path, the first if there are several.
+    pub fn slot_on(&self, path: Path) -> Option<&Slot> {
+        self.slots.iter().find(|slot| slot.is_on(path))
     }
 
     /// Creates a peer that proves its identity by certificate and may connect from any address. The
@@ -387,6 +456,7 @@ impl Peer {
             ppk: None,
             role,
             users: None,
+            unencrypted: None,
             terms: PeerTerms::default().into(),
         }
     }
@@ -461,11 +531,11 @@ impl Peer {
             role,
             // A user has none, and what it stands for is the same as long as it is found.
             users: _,
+            unencrypted,
             terms,
         } = self;
         let PeerTerms {
             suites,
-            unencrypted,
             groups,
             kems,
             liveness: _,
@@ -476,6 +546,7 @@ impl Peer {
             window: _,
             // Child SAs are added and removed one by one.
             children: _,
+            rules: _,
             slots: _,
             // An IKE SA stays whether or not it can be resumed.
             resumption: _,

@@ -7,7 +7,7 @@
 //!
 //! * **Commands**: [`Engine::initiate`], [`Engine::close`], [`Engine::shutdown`], [`Engine::bar`],
 //!   [`Engine::reconfigure`], [`Engine::renew`], [`Engine::rekey_child`], [`Engine::rekey_ike`],
-//!   [`Engine::open_child`], [`Engine::close_child`], [`Engine::release_child`],
+//!   [`Engine::end_unencrypted`], [`Engine::open_child`], [`Engine::close_child`], [`Engine::release_child`],
 //!   [`Engine::reauthenticate`], [`Engine::redirect`], [`Engine::move_to`], [`Engine::probe`],
 //!   [`Engine::add_path`], [`Engine::remove_path`], [`Engine::note_path_stray`],
 //!   [`Engine::hasten`], [`Engine::hand_over`], [`Engine::distribute`], [`Engine::revoke`],
@@ -55,6 +55,7 @@ mod config;
 mod counters;
 mod credential;
 mod destination;
+mod domain;
 mod down_reason;
 mod engine;
 mod event;
@@ -91,19 +92,21 @@ pub use attempt::{Attempt, End, Offer};
 pub use bad_proof::BadProof;
 pub use certificate_terms::CertificateTerms;
 pub use config::{
-    Addressing, ChildPolicy, Config, Elsewhere, FRAGMENT, Lifetimes, Limits, NATT_PORT, PORT, Peer,
-    PeerRole, PeerTerms, Resumption, Slot, Stance, Tcp, Timers, Unencrypted, UserPolicy,
-    ZonePolicy, is_slot, slot_name,
+    Addressing, ChildPolicy, Config, Elsewhere, FRAGMENT, Lifetimes, Limits, NATT_PORT, PORT,
+    PathRule, Peer, PeerRole, PeerTerms, Resumption, Slot, Stance, Tcp, Timers, Unencrypted,
+    UserPolicy, ZonePolicy, is_slot, slot_name,
 };
 pub use counters::{Counters, DropReason};
 pub use credential::{Credential, Signer};
 pub use destination::{BadDestination, Destination};
+pub use domain::Domain;
 pub use down_reason::{DownReason, PeerMisbehaved};
 pub use engine::{Engine, KeyLog, SaState, SaStatus, Sender};
 pub use event::{Event, Measured, NotHandedOver};
 pub use extension::configuration::Inside;
 pub use extension::fragment::Uncut;
 pub use extension::live_path::live_path;
+pub use extension::path_traffic::{PathTraffic, path_of, path_traffic};
 pub use extension::migration::{is_signed, sign_token, token_key};
 pub use extension::mode::BadMode;
 pub use extension::nat::Nat;

@@ -2,8 +2,10 @@
 //! same traffic (RFC 9611), additional ones, and the slots of licensed nodes.
 
 use crate::config::{ChildPolicy, Peer, PeerRole, Slot, ZonePolicy};
-use crate::extension::{live_path, resource};
-use model::{Mode, TrafficSelector};
+use crate::domain::Domain;
+use crate::extension::{live_path, path_traffic, resource};
+use model::{Licence, Mode, Path, TrafficSelector};
+use std::borrow::Cow;
 use std::time::Duration;
 use wire::ike::NotifyType;
 
@@ -15,6 +17,8 @@ pub(crate) struct Policy<'p> {
     pub(crate) local: &'p [TrafficSelector],
     pub(crate) remote: &'p [TrafficSelector],
     pub(crate) zones: &'p ZonePolicy,
+    /// The domain whose nodes the child SA is for, one at a time.
+    pub(crate) domain: Option<&'p Domain>,
     pub(crate) mode: Mode,
     pub(crate) lifetime: Duration,
     pub(crate) pfs: bool,
@@ -50,6 +54,7 @@ impl Peer {
                 local,
                 remote,
                 zones,
+                domain: None,
                 mode: *mode,
                 lifetime: self.lifetimes.child,
                 pfs: self.lifetimes.pfs,
@@ -61,11 +66,16 @@ impl Peer {
             let slots = self.slots.iter().map(move |slot| first.slot(slot));
             let others = self.children.iter().map(move |child| first.beside(child));
             let more = resource::names(self.features.resources).map(move |name| first.named(name));
-            let paths = live_path::names(self.features.paths).map(move |name| Policy {
-                auto: false,
-                ..first.named(name)
+            let most = self.features.paths;
+            let paths = live_path::names(most).chain(path_traffic::names_of_peer(most));
+            let paths = paths.map(move |name| first.on_path(name, first.remote));
+            let rules = self.rules.iter().enumerate();
+            let rules = rules.flat_map(move |(index, rule)| {
+                let names = path_traffic::names_of_rule(index, most);
+                names.map(move |name| first.on_path(name, &rule.remote))
             });
-            let firsts = std::iter::once(first).chain(more).chain(paths);
+            let firsts = std::iter::once(first).chain(more);
+            let firsts = firsts.chain(paths).chain(rules);
             firsts.chain(others).chain(slots)
         })
     }
@@ -86,18 +96,47 @@ impl Peer {
 }
 
 impl<'p> Policy<'p> {
+    /// Returns the zones, with the licences of a domain's node if these licences are for one.
+    pub(crate) fn zones_for(&self, licences: &[Licence]) -> Cow<'p, ZonePolicy> {
+        match self.domain {
+            Some(domain) => domain.zones_for(self.zones, licences),
+            None => Cow::Borrowed(self.zones),
+        }
+    }
+
     /// Returns the policy of another child SA for the same traffic.
     fn named(self, name: &'p str) -> Self {
         let name = Some(name);
         Self { name, ..self }
     }
 
+    /// Returns the policy of a child SA for this traffic of the first one, on a path that the
+    /// caller chooses.
+    fn on_path(self, name: &'p str, remote: &'p [TrafficSelector]) -> Self {
+        Self {
+            remote,
+            auto: false,
+            ..self.named(name)
+        }
+    }
+
     /// Returns the policy of a slot for the traffic of this child SA.
     fn slot(self, slot: &'p Slot) -> Self {
         Self {
             zones: &slot.zones,
+            domain: slot.domain.as_ref(),
             auto: false,
             ..self.named(&slot.name)
+        }
+    }
+
+    /// Returns the policy of the child SA of a further path. Its zones are those of the slot whose
+    /// nodes are on the path.
+    pub(crate) fn on(self, path: Path, peer: &'p Peer) -> Self {
+        let here = peer.slot_on(path);
+        Self {
+            zones: here.map_or(self.zones, |slot| &slot.zones),
+            ..self
         }
     }
 

@@ -305,6 +305,23 @@ pub enum Refusal {
     /// The peer offered to license these nodes, and no slot here is for exactly these nodes.
     #[error("the peer offers to let {}: no keys are distributed, and no node reads there", offer(.0))]
     OfferRefused(Vec<Identity>),
+    /// The peer offered to license a node of a domain without the place of the node.
+    #[error(
+        "the peer offers to let {0} read without its place, as a node that it licenses by its \
+         name, and here the node is licensed by its domain"
+    )]
+    OfferWithoutPlace(Identity),
+    /// The peer offered to license one more node of a domain than may have keys at once.
+    #[error(
+        "the peer offers to let {node} read, but {most} nodes of its domain have keys already, as \
+         many as may"
+    )]
+    TooManyOfDomain {
+        /// The node.
+        node: Identity,
+        /// Most nodes of the domain at once.
+        most: usize,
+    },
     /// The peer has as many child SAs for the same traffic as it may have.
     #[error("the peer requests another tunnel for the same traffic, but already has all {0}")]
     TooManyResources(u8),
@@ -318,6 +335,16 @@ pub enum Refusal {
         "the peer does not support several live paths, as configured here: one path is used at a time"
     )]
     WithoutPaths,
+    /// The peer does not support selectors for the traffic of live paths.
+    #[error(
+        "the peer does not support traffic of its own for an interface, as configured here: all flows share the paths"
+    )]
+    WithoutPathTraffic,
+    /// The peer chooses the paths.
+    #[error(
+        "the traffic that is configured here for interfaces has no effect: the peer initiated the tunnel, so it chooses the paths"
+    )]
+    PathTrafficOfPeer,
     /// The peer allows no further path.
     #[error("the peer allows no further path")]
     NoMorePaths,

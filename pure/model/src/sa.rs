@@ -1,8 +1,8 @@
 //! Parameters of security associations, passed from `ike` to `esp`.
 
 use crate::{
-    EspSuite, Licence, MapKind, Path, PeerId, Suite, TrafficSelector, ZoneAgreement, ZoneId,
-    ZoneSuite,
+    Allowance, EspSuite, Licence, MapKind, Path, PeerId, Suite, TrafficSelector, ZoneAgreement,
+    ZoneId, ZoneSuite,
 };
 use std::fmt;
 use std::time::Duration;
@@ -223,6 +223,8 @@ pub struct ChildSa<K> {
     /// Index among several child SAs for the same traffic, from 0 (RFC 9611). `None` if there is
     /// only one.
     pub resource: Option<u8>,
+    /// True if it carries a part of the traffic of the first child SA, before all others.
+    pub narrowed: bool,
     /// Part of a datagram that the SA seals.
     pub mode: Mode,
     /// Path of its packets.
@@ -247,6 +249,8 @@ pub struct ChildSa<K> {
     pub tokens: Option<K>,
     /// True if the peer accepts padding behind a datagram that hides its length.
     pub takes_padding: bool,
+    /// The packets that it may carry without encryption; `None` if it encrypts.
+    pub allowance: Option<Allowance>,
     /// Key exchanges of this child SA itself.
     pub exchanges: Exchanges,
     /// True if we initiated the exchange that created this SA.

@@ -12,8 +12,8 @@ use std::time::Duration;
 pub use esp::{Action, Policy};
 pub use ike::{
     Addressing, BadDestination, CertificateTerms, ChildPolicy, Credential, Destination, Elsewhere,
-    FRAGMENT, Inside, Lifetimes, PeerRole as Role, PeerTerms, Pool, Ppk, Signer, Stance, Tcp,
-    ZonePolicy,
+    FRAGMENT, Inside, Lifetimes, PathRule, PeerRole as Role, PeerTerms, Pool, Ppk, Signer, Stance,
+    Tcp, ZonePolicy,
 };
 pub use pep::{Config as SnoopConfig, Patience};
 

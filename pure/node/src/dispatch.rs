@@ -16,7 +16,7 @@ use crate::tunnels::moving::Goal;
 use crate::{CannotMove, Cause, Dropped, Ending, Event, HeldGrant};
 use crypto::Secret;
 use esp::{Command, Report};
-use ike::{NotHandedOver, is_slot, live_path};
+use ike::{NotHandedOver, is_slot, path_of};
 use model::{ChildSa, ChildSaId, IkeSaId, Instant, Path, PeerId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -42,10 +42,11 @@ impl Node {
                 continue;
             }
             self.switch(now);
-            if self.turn(now, Owners::review_paths) {
+            // The slot of the place where a tunnel is now is known before its paths are reviewed.
+            if self.turn(now, Owners::follow) {
                 continue;
             }
-            if !self.turn(now, Owners::follow) {
+            if !self.turn(now, Owners::review_paths) {
                 break;
             }
         }
@@ -100,6 +101,7 @@ impl Node {
             Effect::Refused(peer, why) => self.refused(peer, why, now),
             Effect::Prefer(child) => self.prefer(child),
             Effect::Check(peer) => self.own.licensing.placement().stir(peer),
+            Effect::ReviewPaths(peer) => self.own.tunnels.live().stir(peer),
             Effect::NotStarted(peer, why) => self.own.tunnels.not_started(peer, why, now),
             Effect::NotFollowed(peer, why) => self.not_followed(peer, why, now),
         }
@@ -128,6 +130,12 @@ impl Node {
             IkeCommand::Measure(sa, path) => ike.measure(sa, path, now),
             IkeCommand::AddPath(sa, path) => ike.add_path(sa, path, now),
             IkeCommand::RemovePath(sa, number) => ike.remove_path(sa, number, now),
+            IkeCommand::AddPathTraffic(sa, number, rule) => {
+                ike.add_path_traffic(sa, number, rule, now);
+            }
+            IkeCommand::RemovePathTraffic(sa, number) => {
+                ike.remove_path_traffic(sa, number, now);
+            }
             IkeCommand::Hasten => ike.hasten(now),
             IkeCommand::Doubt(sa) => ike.doubt(sa, now),
             IkeCommand::NoteInbound(sa, at) => ike.note_inbound(sa, at),
@@ -287,6 +295,9 @@ impl Node {
             ike::Event::GivenBack { sa, csa } => self.turn(now, |own, turn| {
                 own.licensing.distribution().given_back(sa, csa, turn);
             }),
+            ike::Event::Placed { peer, node, place } => {
+                self.own.licensing.placement().learn(peer, node, place);
+            }
             ike::Event::Neighbours { node, neighbours } => {
                 let placement = self.own.licensing.placement();
                 placement.note_neighbours(node, neighbours);
@@ -364,9 +375,9 @@ impl Node {
             }
             Report::Strays(id, from, octets) => {
                 if let Some((ike, _, name)) = peer_of(id) {
-                    match live_path(name.as_deref()) {
-                        Some(number) => self.ike.note_path_stray(ike, number, from, now),
-                        None => self.ike.note_stray(ike, from, octets, now),
+                    match path_of(name.as_deref()) {
+                        Some(number @ 2..) => self.ike.note_path_stray(ike, number, from, now),
+                        Some(_) | None => self.ike.note_stray(ike, from, octets, now),
                     }
                 }
             }
@@ -384,6 +395,10 @@ impl Node {
             Report::LevelSpent(id) => {
                 let event = peer_of(id).map(|(_, peer, child)| Event::LevelSpent { peer, child });
                 self.events.extend(event);
+            }
+            Report::ClearLow(peer) => {
+                self.events.push_back(Event::UnencryptedLow { peer });
+                self.ike.end_unencrypted(peer, now);
             }
             Report::LevelRefused(id) => {
                 let event = peer_of(id).map(|(_, peer, child)| Event::LevelRefused { peer, child });
@@ -462,19 +477,21 @@ impl Node {
             return;
         }
         self.own.tunnels.settle(id);
-        if self.own.tunnels.is_off(id) {
-            return;
-        }
         let Some(child) = self.own.tunnels.children().get(id) else {
             return;
         };
         if is_slot(child.status.name.as_deref()) {
             return self.own.licensing.placement().stir(child.peer);
         }
+        if self.own.tunnels.is_off(id) {
+            return;
+        }
         if self.may_be_sent_on(id) {
             self.plane.apply(Command::Prefer(id));
         }
+        let is_off = |slot: &ChildSaId| self.own.tunnels.is_off(*slot);
         let slot = self.own.licensing.sent_on(child.peer);
+        let slot = slot.filter(|slot| !is_off(slot));
         if let Some(slot) = slot.filter(|slot| self.may_be_sent_on(*slot)) {
             self.plane.apply(Command::Prefer(slot));
         }
@@ -559,9 +576,11 @@ impl Node {
             let Some(peer) = turn.peer(sa) else { return };
             own.tunnels.live().path_moved(peer, children, now);
             turn.check(peer);
+            if own.tunnels.are_on_further_path(children) {
+                return own.licensing.path_moved(children, &own.tunnels, turn);
+            }
             // A clone takes nothing with it yet.
-            let is_current = own.tunnels.established(peer) == Some(sa);
-            if is_current && !own.tunnels.are_on_further_path(children) {
+            if own.tunnels.established(peer) == Some(sa) {
                 turn.add(Event::PathMoved { peer, path });
             }
         });
@@ -681,6 +700,8 @@ impl Node {
             }
         }
         replaced.extend(self.ike.reconfigure(ike, now));
+        // Rules for the traffic of live paths may be others.
+        self.own.tunnels.live().stir_all();
         if let Some(mobile_ip) = &mut self.own.mobile_ip {
             mobile_ip.reserve(&self.ike);
         }

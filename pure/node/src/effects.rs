@@ -20,6 +20,8 @@ pub(crate) enum Effect {
     Prefer(ChildSaId),
     /// Has the location of a peer's tunnel checked.
     Check(PeerId),
+    /// Has the paths to a peer reviewed.
+    ReviewPaths(PeerId),
     /// An initiation is not possible now.
     NotStarted(PeerId, Cause),
     /// A redirect is not followed. Without another attempt, the next one is planned.
@@ -45,6 +47,9 @@ pub(crate) enum IkeCommand {
     Measure(IkeSaId, Path),
     AddPath(IkeSaId, Path),
     RemovePath(IkeSaId, u8),
+    /// Requests the child SA of one of our rules for the traffic of a path.
+    AddPathTraffic(IkeSaId, u8, u8),
+    RemovePathTraffic(IkeSaId, u8),
     Doubt(IkeSaId),
     NoteInbound(IkeSaId, Instant),
     NoteNewest(IkeSaId, Option<Stray>),

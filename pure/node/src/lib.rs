@@ -71,8 +71,8 @@ pub use cause::{Cause, NoKeys};
 pub use commands::{CannotReauthenticate, CannotRedirect, CannotRekey, Rekey};
 pub use config::{
     Action, Addressing, BadDestination, CertificateTerms, ChildPolicy, Config, Credential,
-    Destination, Elsewhere, FRAGMENT, Inside, Lifetimes, Patience, Peer, PeerTerms, Policy, Pool,
-    Ppk, Role, Signer, SnoopConfig, Stance, Tcp, ZonePolicy,
+    Destination, Elsewhere, FRAGMENT, Inside, Lifetimes, PathRule, Patience, Peer, PeerTerms,
+    Policy, Pool, Ppk, Role, Signer, SnoopConfig, Stance, Tcp, ZonePolicy,
 };
 pub use esp::{
     Congestion, Counters, DropReason, LevelStatus, Packet, Rates, Sink, Traffic, WorkerHandle,
@@ -80,14 +80,14 @@ pub use esp::{
 pub use event::{Composite, Dropped, Ending, Event};
 pub use ike::{
     Attempt, BadMode, BadPpk, BadProof, CannotMove as NotMovable,
-    CannotReauthenticate as NotRepeated, CannotRedirect as NotSent, DownReason, End, GrantRefusal,
-    Incarnation, KeyRefusal, NotResumed, NotVerified, Offer, Refusal, Resumption, Sender, Slot,
-    Unencrypted, UnknownChild, Unplaced, UserPolicy, Windows, is_slot,
+    CannotReauthenticate as NotRepeated, CannotRedirect as NotSent, Domain, DownReason, End,
+    GrantRefusal, Incarnation, KeyRefusal, NotResumed, NotVerified, Offer, Refusal, Resumption,
+    Sender, Slot, Unencrypted, UnknownChild, Unplaced, UserPolicy, Windows, is_slot, slot_name,
 };
 pub use keylog::KeyLog;
 pub use licensing::grants::GrantState;
 pub use licensing::migration::MigrationCounters;
-pub use licensing::places::{Handover, Places};
+pub use licensing::places::{Handover, Limit, Places};
 pub use mobility::{Candidate, Quality, Standing, Way, Why};
 pub use naming::lookup::{Found, NotFound, Sources};
 pub use naming::status::{NameStatus, Tried};

@@ -496,6 +496,13 @@ impl Node {
         self.drain(now);
     }
 
+    /// Sets the interfaces of the addresses of this host, which rules for the traffic of live paths
+    /// name.
+    pub fn set_interfaces(&mut self, interfaces: BTreeMap<IpAddr, String>, now: Instant) {
+        self.own.tunnels.set_interfaces(interfaces);
+        self.drain(now);
+    }
+
     /// By which pairs of addresses packets can leave now: all of them, for each of
     /// [`Self::remotes`] the best first.
     pub fn handle_ways(&mut self, ways: &[Way], now: Instant) {

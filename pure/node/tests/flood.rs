@@ -23,8 +23,8 @@ mod world;
 
 // Names that the shared modules use from the crate.
 use node::{
-    Addressing, ChildPolicy, Config, DropReason, Event, GrantState, Node, Packet, Peer, Role, Side,
-    Sink, Stance, Verdict, ZonePolicy,
+    Addressing, ChildPolicy, Config, DropReason, Event, GrantState, Node, Packet, Peer, Places,
+    Role, Side, Sink, Slot, Stance, Verdict, ZonePolicy,
 };
 
 use model::Path;

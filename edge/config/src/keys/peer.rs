@@ -7,6 +7,7 @@ use crate::peer::{NAT, selectors as selectors_of};
 use crate::ppk::ppk;
 use crate::reader::Value;
 use crate::tfc::{cover, tfc};
+use crate::traffic::traffic;
 use crate::unencrypted::unencrypted;
 use crate::users::MOST_USERS;
 use crate::{Addressing, Child, Leak, Peer, Ppk, Resume, Routing, Start, Tcp, peer};
@@ -194,13 +195,24 @@ pub(crate) const PEER: &[Key<Peer>] = &[
         name: "paths",
         about: "above 1, at both ends: so many paths, up to 4, carry packets at the same time, each \
             with a tunnel of its own. A flow stays on one path, and takes another one at once if \
-            that fails. Only between Strata hosts",
+            that fails. Only between Strata hosts. A licence with `at` gives its node the keys of \
+            the path that has one of these addresses",
         example: "2",
         effect: Effect::Anew,
         read: Read::Optional(|value, peer| {
             put(&mut peer.features.paths, small(value, 1..=MOST_PATHS))
         }),
         show: |peer| text(peer.features.paths),
+    },
+    Key {
+        name: "traffic",
+        about: "with `paths`, at the end that initiates: traffic that goes by certain interfaces, \
+            and by any other path while packets cannot leave there or get no answer. Such an \
+            interface carries nothing else while another path works",
+        example: r#"[{ interface = "wwan0", remote = ["10.8.0.0/16 udp 5060-5061"] }]"#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, peer| put(&mut peer.traffic, traffic(value))),
+        show: |peer| list(&peer.traffic),
     },
     Key {
         name: "esn",
@@ -216,7 +228,10 @@ pub(crate) const PEER: &[Key<Peer>] = &[
         about: "tunnels that are authenticated and NOT ENCRYPTED: every router on the path can read \
             them. The same at both ends: [\"aes128gmac\", \"aes256gmac\", \"null-sha256\", \
             \"null-sha384\", \"null-sha512\"], best first, and the time from which the tunnel is \
-            encrypted again; at most a year ahead, and only with `zones = \"refuse\"`",
+            encrypted again; at most a year ahead, and only with `zones = \"refuse\"`. It is \
+            encrypted earlier once `packets` packets, both ways together, have gone without \
+            encryption (default: 1000000000). A rekey, a move, another proof or a reload that \
+            leaves the line as it is goes on counting; a restart of stratad begins anew",
         example: r#"{ suite = "null-sha256", until = 2026-12-24T18:00:00Z }"#,
         effect: Effect::Anew,
         read: Read::Optional(|value, peer| {
@@ -373,11 +388,12 @@ pub(crate) const CHILD: &[Key<Child>] = &[
     },
 ];
 
-/// Reads `probe_paths`.
+/// Reads `probe_paths`. After a loss, requests follow each other at the shortest interval anyway.
 fn probes(value: &Value<'_>) -> Option<Duration> {
+    const SHORTEST: Duration = Duration::from_millis(100);
     match value.is_text() && value.text()? == "off" {
         true => Some(Duration::ZERO),
-        false => value.duration(SECOND..=HOUR),
+        false => value.duration(SHORTEST..=HOUR),
     }
 }
 

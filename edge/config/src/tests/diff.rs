@@ -117,12 +117,14 @@ ou = "Staff"
 users = 200
 unique = "keep"
 [peer.erin]
+address = "192.0.2.5"
 id = "erin@example.net"
 pubkey = "second.pub"
 local = ["10.8.0.1/32"]
 remote = ["10.6.0.1/32"]
 esn = true
 paths = 2
+traffic = [{ interface = "wwan0", remote = ["10.6.0.1/32 udp 5060-5061"] }]
 unencrypted = { suite = "null-sha256", until = 2026-12-24T18:00:00Z }
 mode = "beet"
 [peer.erin.child.voice]
@@ -155,6 +157,7 @@ id = "fc.example.net"
 pubkey = "second.pub"
 [licensed.fa]
 address = "10.3.0.1"
+at = ["10.3.1.0/24"]
 id = "fa.example.net"
 psk = "fa.psk"
 reauth = "10h"
@@ -315,6 +318,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("peer.alice.groups", "p256", "x25519", Anew),
         ("peer.alice.kem", "mlkem1024", "mlkem768", Anew),
         ("peer.erin.unencrypted", "null-sha256", "null-sha512", Anew),
+        ("peer.erin.unencrypted", "Z }", "Z, packets = 9 }", Anew),
         ("peer.alice.liveness", "20s", "1500ms", Applied),
         ("peer.alice.local", "[\"10.8.0.0/16", "[\"10.8.0.0/17", Anew),
         ("peer.alice.remote", "10.1.0.2/32", "10.1.0.3/32", Anew),
@@ -373,6 +377,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ),
         ("peer.erin.esn", "esn = true\n", "", Anew),
         ("peer.erin.paths", "paths = 2\n", "paths = 3\n", Anew),
+        ("peer.erin.traffic", "5060-5061", "5060-5069", Applied),
         ("peer.erin.mode", "mode = \"beet\"\n", "", Anew),
         (
             "peer.erin.child.voice.mode",
@@ -579,6 +584,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             Restart,
         ),
         ("licensed.fa.address", "10.3.0.1", "10.3.0.3", Anew),
+        ("licensed.fa.at", "10.3.1.0/24", "10.3.2.0/24", Applied),
         (
             "licensed.fa.id",
             "\"fa.example.net\"\npsk",

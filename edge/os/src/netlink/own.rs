@@ -29,6 +29,22 @@ impl Netlink {
         Ok(addresses.map(|prefix| prefix.address).collect())
     }
 
+    /// Returns the interface of each address.
+    pub fn interfaces(&self) -> Result<BTreeMap<IpAddr, String>, Error> {
+        let replies = self.dump("listing interfaces", Message::GetLink(link::message(0)))?;
+        let names = replies.iter().filter_map(|reply| match reply {
+            Message::NewLink(message) => Some((message.header.index, link::name(message)?)),
+            _ => None,
+        });
+        let names: BTreeMap<_, _> = names.collect();
+        let addresses = self.address_messages()?;
+        let of = |message: &AddressMessage| {
+            let name = names.get(&message.header.index)?;
+            Some((link::prefix(message)?.address, name.clone()))
+        };
+        Ok(addresses.iter().filter_map(of).collect())
+    }
+
     fn interfaces_up(&self, except: &str) -> Result<BTreeSet<u32>, Error> {
         let replies = self.dump("listing interfaces", Message::GetLink(link::message(0)))?;
         let links = replies.iter().filter_map(|reply| match reply {

@@ -53,9 +53,14 @@ fn tunnel(tunnel: &TunnelPaths, paint: Paint) -> String {
 
 fn live_path(path: &LivePath, paint: Paint) -> String {
     let (local, remote) = (path.local, path.remote);
-    let state = match path.works {
-        true => paint.good("carries packets"),
-        false => paint.doubtful("no answer, other paths carry its packets"),
+    let traffic = path.traffic.join(", ");
+    let traffic = clean(&traffic);
+    let state = match (path.works, path.traffic.is_empty(), path.shared) {
+        (true, true, _) => paint.good("carries packets"),
+        (true, false, false) => paint.good(&format!("carries only {traffic}")),
+        (true, false, true) => paint.good(&format!("carries {traffic}, and other packets")),
+        (false, true, _) => paint.doubtful("no answer, other paths carry its packets"),
+        (false, false, _) => paint.doubtful(&format!("no answer, other paths carry {traffic}")),
     };
     format!("  live: {local} - {remote}  {state}\n")
 }
@@ -126,6 +131,13 @@ mod tests {
             local: local.parse().unwrap(),
             remote: "192.0.2.1:4500".parse().unwrap(),
             works,
+            traffic: Vec::new(),
+            shared: true,
+        };
+        let reserved = |works, shared| LivePath {
+            traffic: vec!["10.8.0.0/16 protocol 17".to_owned()],
+            shared,
+            ..live("10.5.0.2:4500", works)
         };
         let tunnel = TunnelPaths {
             name: "office".to_owned(),
@@ -140,7 +152,13 @@ mod tests {
                 way("10.3.0.2", Standing::Silent),
                 way("10.4.0.2", Standing::Used),
             ],
-            live: vec![live("10.4.0.2:4500", true), live("10.3.0.2:4500", false)],
+            live: vec![
+                live("10.4.0.2:4500", true),
+                live("10.3.0.2:4500", false),
+                reserved(true, false),
+                reserved(true, true),
+                reserved(false, false),
+            ],
         };
         let shown = show(
             &Paths {
@@ -155,7 +173,12 @@ mod tests {
              10.3.0.2 - 192.0.2.1 by TCP  no answer  12 % lost\n  \
              10.4.0.2 - 192.0.2.1 by TCP  used  12.3 ms  12 % lost\n  \
              live: 10.4.0.2:4500 - 192.0.2.1:4500  carries packets\n  \
-             live: 10.3.0.2:4500 - 192.0.2.1:4500  no answer, other paths carry its packets\n"
+             live: 10.3.0.2:4500 - 192.0.2.1:4500  no answer, other paths carry its packets\n  \
+             live: 10.5.0.2:4500 - 192.0.2.1:4500  carries only 10.8.0.0/16 protocol 17\n  \
+             live: 10.5.0.2:4500 - 192.0.2.1:4500  carries 10.8.0.0/16 protocol 17, and \
+             other packets\n  \
+             live: 10.5.0.2:4500 - 192.0.2.1:4500  no answer, other paths carry 10.8.0.0/16 \
+             protocol 17\n"
         );
     }
 }

@@ -229,8 +229,12 @@ pub const FEATURES: &[Feature] = &[
     },
     Feature {
         id: "unencrypted",
-        name: "Tunnels without encryption (NULL, AES-GMAC), until a date",
-        keys: &["peer.unencrypted.suite", "peer.unencrypted.until"],
+        name: "Tunnels without encryption (NULL, AES-GMAC), until a date and for a number of packets",
+        keys: &[
+            "peer.unencrypted.suite",
+            "peer.unencrypted.until",
+            "peer.unencrypted.packets",
+        ],
         verbs: &[],
         not_needed: &[],
     },
@@ -336,6 +340,13 @@ pub const FEATURES: &[Feature] = &[
         name: "Several paths that carry packets at the same time (MOBIKE-X)",
         keys: &["peer.paths"],
         verbs: &["paths"],
+        not_needed: &[],
+    },
+    Feature {
+        id: "path-traffic",
+        name: "Traffic that goes by a certain interface, with several paths (MOBIKE-X)",
+        keys: &["peer.traffic"],
+        verbs: &["paths", "status", "reload"],
         not_needed: &[],
     },
     Feature {
@@ -583,6 +594,21 @@ pub const FEATURES: &[Feature] = &[
         not_needed: &[],
     },
     Feature {
+        id: "path-licences",
+        name: "Licensed nodes on several live paths, each with the keys of its own path; hand-over \
+            among agents without Mobile IP",
+        keys: &["peer.paths", "peer.licences.at", "peer.handover"],
+        verbs: &["paths", "zones", "status"],
+        not_needed: &[],
+    },
+    Feature {
+        id: "licence-domain",
+        name: "Licences for all nodes of a domain, proved by named CAs, each with keys of its own",
+        keys: &["peer.licences.at_most", "licensed.at"],
+        verbs: &["status", "zones", "audit", "reload"],
+        not_needed: &[],
+    },
+    Feature {
         id: "handover-shared",
         name: "Hand-over by shared PKD: few licensed nodes at a time have the same keys",
         keys: &["peer.holders", "peer.handover", "handover.neighbours"],
@@ -783,6 +809,13 @@ pub const FEATURES: &[Feature] = &[
         name: "The demo of keys that arrive with a mobile node",
         keys: &[],
         verbs: &["strata-lab demo roam"],
+        not_needed: &[],
+    },
+    Feature {
+        id: "demo-move",
+        name: "The demo of a call that goes on from one network to the other",
+        keys: &[],
+        verbs: &["strata-lab demo move"],
         not_needed: &[],
     },
     Feature {

@@ -161,6 +161,10 @@ fn of_refusal(why: &Refusal) -> Advice {
         Refusal::WithoutPaths => {
             "several live paths need Strata of this version and `mobike` at both ends; remove `paths` here otherwise"
         }
+        Refusal::WithoutPathTraffic => {
+            "update the peer, or remove `traffic` here to have all flows share the paths"
+        }
+        Refusal::PathTrafficOfPeer => "set `traffic` there, or remove `address` there",
         Refusal::NoMorePaths => "set the same `paths` there",
         Refusal::TooManyPaths(_) => "set the same `paths` here",
         Refusal::CannotProve => "check `cert` and `key` in [node]",
@@ -205,6 +209,8 @@ fn of_refusal(why: &Refusal) -> Advice {
         Refusal::CloneNotAgreed => "set `clone = true` at both ends",
         Refusal::AnotherChild => "add a [peer.NAME.child.NAME] for that traffic",
         Refusal::OfferRefused(nodes) => of_offer(nodes),
+        Refusal::OfferWithoutPlace(_) => "license the domain at both ends, or the node by its name",
+        Refusal::TooManyOfDomain { .. } => "set the same `at_most` at both ends",
         Refusal::TooManyResources(_) | Refusal::NoMoreResources => {
             "set the same `resources` at both ends"
         }

@@ -213,6 +213,7 @@ pub fn alices_sa(kind: &Kind) -> ChildSa<Secret> {
         peer: BOB,
         name: None,
         resource: None,
+        narrowed: false,
         mode: Mode::Tunnel,
         path: path(),
         local: alices(),
@@ -227,6 +228,7 @@ pub fn alices_sa(kind: &Kind) -> ChildSa<Secret> {
         integrity: None,
         tokens: None,
         takes_padding: true,
+        allowance: None,
         exchanges: model::Exchanges::default(),
         initiator: true,
     }

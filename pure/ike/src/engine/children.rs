@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::child_overrides::Override;
-use crate::extension::live_path::live_path;
+use crate::extension::path_traffic::is_of_paths;
 use crate::misuse::UnknownChild;
 use crate::task::upkeep;
 use model::{IkeSaId, Instant, PeerId};
@@ -63,7 +63,7 @@ impl Engine {
     ) -> Result<(), UnknownChild> {
         let known = self.config.peer(peer);
         known
-            .filter(|_| live_path(Some(child)).is_none())
+            .filter(|_| !is_of_paths(Some(child)))
             .and_then(|peer| peer.policy(Some(child)))
             .ok_or(UnknownChild)?;
         self.overrides.insert(peer, child, command);

@@ -1,7 +1,7 @@
 //! Commands about further paths to a peer (`task/live_path.rs`).
 
 use super::Engine;
-use crate::task::live_path;
+use crate::task::{live_path, path_traffic};
 use model::{IkeSaId, Instant, Path};
 
 impl Engine {
@@ -22,6 +22,26 @@ impl Engine {
         self.with_established(sa, now, |up, turn| {
             live_path::note_stray(up, number, from, turn);
         });
+    }
+
+    /// Requests a child SA for the traffic of one of our rules, by its index, on a live path of an
+    /// IKE SA whose path we choose. Ends in [`crate::Event::ChildUp`], or in
+    /// [`crate::Event::Refused`]. Without effect while the path has such a child SA.
+    pub fn add_path_traffic(&mut self, sa: IkeSaId, number: u8, rule: u8, now: Instant) {
+        self.with_established(sa, now, |up, turn| {
+            path_traffic::request(up, number, rule, turn);
+        });
+    }
+
+    /// Removes the child SA with the traffic of a live path. Ends in [`crate::Event::ChildDown`].
+    pub fn remove_path_traffic(&mut self, sa: IkeSaId, number: u8, now: Instant) {
+        self.with_established(sa, now, |up, turn| path_traffic::remove(up, number, turn));
+    }
+
+    /// Returns true if both ends of an IKE SA support selectors for the traffic of live paths.
+    pub fn has_path_selectors(&self, sa: IkeSaId) -> bool {
+        let up = self.sas.get(&sa).and_then(|sa| sa.established());
+        up.is_some_and(|up| up.has_path_selectors())
     }
 
     /// Returns the most paths of an IKE SA, including its own: one, unless both ends support more.

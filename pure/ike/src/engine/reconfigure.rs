@@ -4,17 +4,20 @@
 //! another peer. An SA stays up, without interruption, if its negotiated terms still match the new
 //! configuration. Otherwise the engine deletes it in an orderly way, with its child SAs, and the
 //! caller decides when to initiate again. An additional child SA that is gone from the
-//! configuration, or has other selectors or another mode, is deleted alone, and so is a removed
-//! slot. Changed licences cause a rekey of the child SAs. An IKE SA is also deleted if the
-//! certificate that authenticated its peer is now revoked. Other certificate checks apply only when
-//! an IKE SA is established.
+//! configuration, or has other selectors or another mode, is deleted alone, and so is a slot that
+//! was removed, or whose node has another place. Changed licences cause a rekey of the child SAs.
+//! An IKE SA is also deleted if the certificate that authenticated its peer is now revoked. Other
+//! certificate checks apply only when an IKE SA is established.
 
 use crate::bad_proof::BadProof;
 use crate::config::{Config, Peer};
 use crate::down_reason::DownReason;
 use crate::engine::Engine;
+use crate::extension::path_traffic;
 use crate::peer_table::PeerTable;
 use crate::sa::Sa;
+use crate::sa::turn::Turn;
+use crate::session::Session;
 use crate::task::licences;
 use model::{Identity, IkeSaId, Instant, PeerId};
 use std::collections::BTreeSet;
@@ -36,6 +39,7 @@ impl Engine {
         };
         let (users, left) = self.config.users.under(tables);
         new.users = users;
+        new.keep_counting(&self.config);
         let old = std::mem::replace(&mut self.config, new);
         let same_self = old.identity == self.config.identity;
         let all_old = || old.peers.iter().chain(old.users.iter());
@@ -83,8 +87,14 @@ impl Engine {
         self.close_for(sa, DownReason::Reconfigured, now);
     }
 
-    /// Deletes additional child SAs and slots that are gone or whose terms changed.
+    /// Deletes additional child SAs and slots that are gone or whose terms changed, and those of
+    /// changed rules, which the caller requests again.
     fn renew_children(&mut self, before: &Peer, now: Instant) {
+        let rules = self.config.peer(before.id).map(|after| &after.rules);
+        if rules.is_some_and(|rules| *rules != before.rules) {
+            let names = path_traffic::names_of_rules().map(str::to_owned);
+            self.drop_children(before.id, &names.collect::<Vec<_>>(), now);
+        }
         let Some(after) = self.config.peer(before.id) else {
             return;
         };
@@ -97,8 +107,12 @@ impl Engine {
                 (new.local, new.remote, new.mode) != (&old.local, &old.remote, old.mode)
             })
         });
-        let slots = before.slots.iter().map(|slot| &slot.name);
-        let gone = slots.filter(|name| after.policy(Some(name)).is_none());
+        // The peer learns another place with another offer.
+        let gone = before.slots.iter().filter(|old| {
+            let new = after.slot(&old.name);
+            new.is_none_or(|new| new.place != old.place)
+        });
+        let gone = gone.map(|slot| &slot.name);
         let outdated = outdated.map(|old| &old.name).chain(gone);
         let outdated: Vec<_> = outdated.cloned().collect();
         self.drop_children(before.id, &outdated, now);
@@ -111,9 +125,29 @@ impl Engine {
         if after.is_none_or(same) {
             return;
         }
-        let sas: Vec<_> = self.sas_with(before.id).map(|sa| sa.core.id).collect();
+        self.with_all_of(before.id, now, |session, turn| {
+            licences::relicense(session, turn)
+        });
+    }
+
+    /// Rekeys the child SAs of a peer that are not encrypted, and ends those that are left after a
+    /// minute: few packets are left to them.
+    pub fn end_unencrypted(&mut self, peer: PeerId, now: Instant) {
+        self.with_all_of(peer, now, |session, turn| {
+            session.children.end_unencrypted(turn.ctx.now);
+        });
+    }
+
+    /// Runs a function on every IKE SA with a peer that is up.
+    fn with_all_of(
+        &mut self,
+        peer: PeerId,
+        now: Instant,
+        run: impl Fn(&mut Session, &mut Turn<'_, '_>),
+    ) {
+        let sas: Vec<_> = self.sas_with(peer).map(|sa| sa.core.id).collect();
         for sa in sas {
-            self.with_established(sa, now, |state, turn| licences::relicense(state, turn));
+            self.with_established(sa, now, &run);
         }
     }
 

@@ -39,6 +39,8 @@ pub(crate) struct Mobike {
     pub(crate) lists_from: u32,
     /// True if both ends support MOBIKE-X.
     pub(crate) extended: bool,
+    /// True if both ends support selectors for the traffic of live paths.
+    pub(crate) path_selectors: bool,
 }
 
 impl Mobike {
@@ -63,6 +65,7 @@ impl Mobike {
             moves_from: 0,
             lists_from: 0,
             extended,
+            path_selectors: mobikex::has_path_traffic(message, private),
         })
     }
 

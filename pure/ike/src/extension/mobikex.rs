@@ -8,7 +8,8 @@
 //! says.
 //!
 //! ```text
-//!  MOBIKE_SUPPORTED  Type (1) = 1 | Versions (1) | of each: Version (1), 0xF0 = MOBIKE-X | padding
+//!  MOBIKE_SUPPORTED  Type (1) = 1 | Versions (1) | of each: Version (1) | padding
+//!  Version           0xF0: MOBIKE-X, 0xF1: selectors for the traffic of live paths
 //! ```
 //!
 //! IP_PARAMETER names an address and its role. It selects the path or the addresses that a request
@@ -19,14 +20,15 @@ use crate::exchange::{find_notify, notifies, notify};
 use std::net::IpAddr;
 use wire::ike::{IpParameter, IpRole, Message, NotifyType, Payload};
 
-/// Data of MOBIKE_SUPPORTED: one version, and padding to four octets.
-const CAPABILITY: [u8; 4] = [VERSIONS, 1, MOBIKE_X, 0];
+/// Data of MOBIKE_SUPPORTED: two versions, which need no padding.
+const CAPABILITY: [u8; 4] = [VERSIONS, 2, MOBIKE_X, PATH_TRAFFIC];
 
 /// Type of the parameter that lists versions.
 const VERSIONS: u8 = 1;
 
-/// Private version.
+/// Private versions: MOBIKE-X, and what `path_traffic.rs` adds to it.
 const MOBIKE_X: u8 = 0xf0;
+const PATH_TRAFFIC: u8 = 0xf1;
 
 /// Returns the data of our MOBIKE_SUPPORTED. `extended`: for a peer that may understand it.
 pub(crate) fn capability(extended: bool) -> Vec<u8> {
@@ -39,28 +41,36 @@ pub(crate) fn capability(extended: bool) -> Vec<u8> {
 /// Returns true if an IKE_AUTH message of a peer announces MOBIKE-X. `private`: the peer sent our
 /// vendor ID.
 pub(crate) fn is_announced(message: &Message, private: bool) -> bool {
-    let supported = find_notify(message, NotifyType::MOBIKE_SUPPORTED);
-    supported.is_some_and(|supported| private && has_version(&supported.data))
+    announces(message, private, MOBIKE_X)
 }
 
-fn has_version(data: &[u8]) -> bool {
+/// Returns true if an IKE_AUTH message of a peer announces MOBIKE-X with selectors for the traffic
+/// of live paths.
+pub(crate) fn has_path_traffic(message: &Message, private: bool) -> bool {
+    is_announced(message, private) && announces(message, private, PATH_TRAFFIC)
+}
+
+fn announces(message: &Message, private: bool, version: u8) -> bool {
+    let supported = find_notify(message, NotifyType::MOBIKE_SUPPORTED);
+    supported.is_some_and(|supported| private && has_version(&supported.data, version))
+}
+
+fn has_version(data: &[u8], version: u8) -> bool {
     let Some((&[VERSIONS, count], rest)) = data.split_first_chunk::<2>() else {
         return false;
     };
     let listed = rest.split_at_checked(count.into());
     listed.is_some_and(|(versions, padding)| {
         let is_padded = data.len().is_multiple_of(4) && padding.len() < 4;
-        is_padded && padding.iter().all(|octet| *octet == 0) && versions.contains(&MOBIKE_X)
+        is_padded && padding.iter().all(|octet| *octet == 0) && versions.contains(&version)
     })
 }
 
 /// The addresses that a request names by IP_PARAMETER.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Named {
-    /// The sender's address until now.
-    pub(crate) old: Option<IpAddr>,
-    /// The sender's address from now on.
-    pub(crate) new: Option<IpAddr>,
+    /// The sender's address.
+    pub(crate) sender: Option<IpAddr>,
     /// The receiver's address.
     pub(crate) receiver: Option<IpAddr>,
 }
@@ -73,8 +83,7 @@ impl Named {
         let parameters = notifies(message).filter(|said| said.kind == NotifyType::IP_PARAMETER);
         for parameter in parameters.filter_map(|said| IpParameter::decode(&said.data).ok()) {
             let place = match parameter.role {
-                IpRole::Old => &mut named.old,
-                IpRole::New => &mut named.new,
+                IpRole::Sender => &mut named.sender,
                 IpRole::Receiver => &mut named.receiver,
             };
             place.get_or_insert(parameter.address);
@@ -85,8 +94,7 @@ impl Named {
     /// Returns the notifies that name the addresses.
     pub(crate) fn payloads(self) -> Vec<Payload> {
         let all = [
-            (IpRole::Old, self.old),
-            (IpRole::New, self.new),
+            (IpRole::Sender, self.sender),
             (IpRole::Receiver, self.receiver),
         ];
         let named = all.into_iter().filter_map(|(role, address)| {
@@ -115,6 +123,11 @@ mod tests {
         assert!(!is_announced(&announcing(&capability(false)), true));
         assert!(!is_announced(&informational(Vec::new()), true));
         assert!(is_announced(&announcing(&[1, 2, 0x02, 0xf0]), true));
+        assert!(has_path_traffic(&said, true));
+        assert!(!has_path_traffic(&said, false));
+        for without in [[1, 1, 0xf0, 0], [1, 2, 0x02, 0xf1]] {
+            assert!(!has_path_traffic(&announcing(&without), true));
+        }
         let all: Vec<_> = (0xf0..=0xf5).collect();
         assert!(is_announced(
             &announcing(&[&[1, 6][..], &all].concat()),
@@ -145,13 +158,12 @@ mod tests {
     #[test]
     fn the_first_address_of_each_role_counts() {
         let named = Named {
-            old: Some("192.0.2.1".parse().unwrap()),
-            new: Some("2001:db8::1".parse().unwrap()),
+            sender: Some("192.0.2.1".parse().unwrap()),
             receiver: None,
         };
         let malformed = notify(NotifyType::IP_PARAMETER, vec![3, 4, 192]);
         let again = Named {
-            old: Some("198.51.100.1".parse().unwrap()),
+            sender: Some("198.51.100.1".parse().unwrap()),
             ..Named::default()
         };
         let said = [vec![malformed], named.payloads(), again.payloads()].concat();

@@ -24,6 +24,7 @@ pub(crate) mod nat;
 pub(crate) mod no_nats;
 pub(crate) mod overlap;
 pub(crate) mod padding;
+pub(crate) mod path_traffic;
 pub(crate) mod ping;
 pub(crate) mod ppk;
 pub(crate) mod reauth;

@@ -63,7 +63,9 @@ pub(crate) fn is_agreed(peer: &Peer, message: &Message) -> bool {
 pub(crate) fn most_children(peer: &Peer, limits: &Limits) -> usize {
     let [resources, paths] = [peer.features.resources, peer.features.paths];
     let more = [resources, paths].map(|most| usize::from(most.saturating_sub(1)));
-    limits.children + 2 * more.iter().sum::<usize>()
+    // Each path may have one for its own traffic as well.
+    let narrowed = if paths > 1 { usize::from(paths) } else { 0 };
+    limits.children + 2 * (more.iter().sum::<usize>() + narrowed)
 }
 
 /// Returns the names of the additional child SAs for the traffic of the first one.

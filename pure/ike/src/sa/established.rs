@@ -31,8 +31,8 @@ use crate::session::{Lifetime, Session, Terms};
 use crate::task::liveness::Check;
 use crate::task::{
     child, clone, confirm, crash, delete, follow, follow_up, grant, leave, licences, live_path,
-    liveness, measure, mobike, opening, ping, reauth, redirect, rekey_child, rekey_ike, renew,
-    ticket, token, upkeep, window,
+    liveness, measure, mobike, opening, path_traffic, ping, reauth, redirect, rekey_child,
+    rekey_ike, renew, ticket, token, upkeep, window,
 };
 use model::{Deadline, InnerAddresses, Instant, Path};
 use std::time::Duration;
@@ -154,6 +154,7 @@ pub(crate) fn begin(
         turn.ctx
             .refused(Some(turn.core.peer_id()), Refusal::WithoutPaths);
     }
+    path_traffic::tell_unused(&session, turn);
     mobike::tell_addresses(&session, turn);
     if let Some(inside) = inside {
         let (sa, peer) = (turn.core.id, turn.core.peer_id());
@@ -516,6 +517,8 @@ fn handle_create_child(
         return Then::Stay;
     }
     let added = extension::live_path::added(request).filter(|_| session.is_extended());
+    let selected = extension::path_traffic::requested(request);
+    let selected = selected.filter(|_| session.has_path_selectors());
     let wish = Renewal::read(request).map(|renewal| renewal.wish(request));
     let answer = match (wish, added) {
         (Some(Wish::Ike), _) if extension::clone::is_asked_for(request) => {
@@ -526,7 +529,10 @@ fn handle_create_child(
         (Some(Wish::Another), Some(number)) => {
             live_path::answer(session, number, request, arrived, turn)
         }
-        (Some(Wish::Another) | None, _) => child::answer(session, request, turn),
+        (Some(Wish::Another) | None, _) => match selected {
+            Some(number) => path_traffic::answer(session, number, request, turn),
+            None => child::answer(session, request, turn),
+        },
     };
     session.respond_renewal(answer, arrived, turn)
 }

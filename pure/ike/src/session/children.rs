@@ -12,9 +12,9 @@
 //! forgets.
 
 use crate::child::{Before, ChildTerms};
-use crate::config::{Lifetimes, Timers};
+use crate::config::{Lifetimes, Timers, Unencrypted};
 use crate::event::Event;
-use crate::extension::live_path::live_path;
+use crate::extension::path_traffic::path_of;
 use crate::peer_table::PeerTable;
 use crate::sa::core::Core;
 use crate::sa::turn::Context;
@@ -158,15 +158,17 @@ impl Children {
 
     /// Returns the child SAs that send on the path of the IKE SA.
     pub(crate) fn on_path_of_ike(&self) -> Vec<ChildSaId> {
-        let is_there = |child: &&Child| live_path(child.name.as_deref()).is_none();
+        let is_there =
+            |child: &&Child| path_of(child.name.as_deref()).is_none_or(|number| number == 1);
         let there = self.0.iter().filter(is_there);
         there.map(|child| child.id).collect()
     }
 
-    /// Returns the child SAs with a name, including those that are being replaced or deleted.
-    pub(crate) fn named(&self, name: Option<&str>) -> Vec<ChildSaId> {
-        let named = self.0.iter().filter(|child| child.name.as_deref() == name);
-        named.map(|child| child.id).collect()
+    /// Returns the child SAs on a further path, including those that are being replaced or deleted.
+    pub(crate) fn on_path(&self, number: u8) -> Vec<ChildSaId> {
+        let is_there = |child: &&Child| path_of(child.name.as_deref()) == Some(number);
+        let there = self.0.iter().filter(is_there);
+        there.map(|child| child.id).collect()
     }
 
     /// Returns true if there is a child SA with a name that is not deleted at both ends.
@@ -313,6 +315,15 @@ impl Children {
         });
     }
 
+    /// Rekeys the child SAs without encryption now, and ends them after the notice.
+    pub(crate) fn end_unencrypted(&mut self, now: Instant) {
+        for child in self.0.iter_mut().filter(|child| !child.encrypted) {
+            if let Life::Current(age) = &mut child.life {
+                age.end_within(Unencrypted::NOTICE, Unencrypted::NOTICE, now);
+            }
+        }
+    }
+
     pub(crate) fn remove(&mut self, id: ChildSaId) {
         self.0.retain(|child| child.id != id);
     }
@@ -393,6 +404,7 @@ impl Child {
     pub(crate) fn before(&self) -> Before<'_> {
         Before {
             agreement: self.agreement.as_ref(),
+            asked: &self.asked,
             encrypted: self.encrypted,
         }
     }

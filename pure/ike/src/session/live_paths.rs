@@ -2,6 +2,7 @@
 
 use crate::event::Event;
 use crate::extension::live_path;
+use crate::extension::path_traffic::path_of;
 use crate::refusal::Refusal;
 use crate::sa::turn::Turn;
 use model::Path;
@@ -53,9 +54,15 @@ impl LivePaths {
         self.get(live_path::live_path(name)?)
     }
 
+    /// Returns the further path that a child SA with this name takes: one of its own, or that whose
+    /// traffic it carries.
+    pub(crate) fn carrying(&self, name: Option<&str>) -> Option<&LivePath> {
+        self.get(path_of(name)?)
+    }
+
     /// Returns true if the path of a child SA with this name has not been verified.
     pub(crate) fn is_unproved(&self, name: Option<&str>) -> bool {
-        self.of(name).is_some_and(|known| !known.proved)
+        self.carrying(name).is_some_and(|known| !known.proved)
     }
 
     /// Notes that a child SA was not created. Its path is not added, if it was to have one.

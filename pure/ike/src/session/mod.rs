@@ -23,8 +23,11 @@ use crate::down_reason::{DownReason, PeerMisbehaved};
 use crate::exchange::notify;
 use crate::extension::contact::Contact;
 use crate::extension::mobike::Mobike;
+use crate::extension::live_path;
 use crate::extension::mode::ModeContext;
+use crate::extension::path_traffic::path_traffic;
 use crate::keys::ProvedKeys;
+use crate::policy::Policy;
 use crate::sa::arrived::Arrived;
 use crate::sa::core::Core;
 use crate::sa::protected;
@@ -34,7 +37,7 @@ use crypto::UnixTime;
 use follow::Follow;
 use grants::{Grants, Offered};
 use live_paths::LivePaths;
-use model::{InnerAddresses, Instant};
+use model::{InnerAddresses, Instant, Licence, Path};
 use openings::Openings;
 use queue::Queue;
 use replacement::Replacement;
@@ -167,6 +170,17 @@ impl Session {
         })
     }
 
+    /// Returns the licences that we asked for with a slot, also with one that is not complete yet;
+    /// none if it does not exist.
+    pub(crate) fn asked(&self, slot: &str) -> &[Licence] {
+        let current = self.children.current(Some(slot));
+        let current = current.and_then(|id| self.children.get(id));
+        let asked = current.map(|child| &child.asked[..]);
+        asked
+            .or_else(|| self.openings.asked(slot))
+            .unwrap_or_default()
+    }
+
     /// Queues a request, which is sent at the end of the turn.
     pub(crate) fn ask(&mut self, task: impl Task, turn: &mut Turn<'_, '_>) {
         // A check may be sent for ever, but not while another task waits for its answer.
@@ -237,10 +251,49 @@ impl Session {
         self.mobike.as_ref().is_some_and(|mobike| mobike.extended)
     }
 
+    /// Returns true if both ends support selectors for the traffic of live paths.
+    pub(crate) fn has_path_selectors(&self) -> bool {
+        let mobike = self.mobike.as_ref();
+        mobike.is_some_and(|mobike| mobike.path_selectors)
+    }
+
+    /// Returns true if the path with this number has a child SA for all traffic.
+    pub(crate) fn has_path(&self, number: u8) -> bool {
+        let name = live_path::name(number);
+        (number == 1 || name.is_some()) && self.children.current(name).is_some()
+    }
+
+    /// Returns true if a child SA is to carry the traffic of a path that does not exist any more.
+    pub(crate) fn lacks_path(&self, name: Option<&str>) -> bool {
+        path_traffic(name).is_some_and(|traffic| !self.has_path(traffic.path))
+    }
+
     /// Returns the most paths to a peer, including that of the IKE SA.
     pub(crate) fn most_paths(&self, peer: Option<&Peer>) -> u8 {
         let most = peer.map_or(1, |peer| peer.features.paths);
         if self.is_extended() { most } else { 1 }
+    }
+
+    /// Returns the policy of a child SA, which depends on its path if that is a further one.
+    pub(crate) fn policy<'p>(&self, peer: &'p Peer, name: Option<&str>) -> Option<Policy<'p>> {
+        let policy = peer.policy(name)?;
+        let own = self.paths.carrying(name);
+        Some(own.map_or(policy, |own| self.policy_on(own.path, policy, peer)))
+    }
+
+    /// Returns the policy of the child SA of a further path. No node is licensed there unless both
+    /// ends have agreed on zones.
+    pub(crate) fn policy_on<'p>(
+        &self,
+        path: Path,
+        policy: Policy<'p>,
+        peer: &'p Peer,
+    ) -> Policy<'p> {
+        let mut children = self.children.all_current();
+        match children.any(|child| child.agreement.is_some()) {
+            true => policy.on(path, peer),
+            false => policy,
+        }
     }
 
     /// Returns true if moves of this SA are announced, so that "other messages" move nothing (RFC

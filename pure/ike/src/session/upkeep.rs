@@ -1,7 +1,7 @@
 //! The times of requests for child SAs that are missing.
 
 use crate::config;
-use crate::extension::live_path::live_path;
+use crate::extension::path_traffic::is_of_paths;
 use model::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -69,7 +69,7 @@ impl Upkeep {
     pub(crate) fn inherit(&mut self, mut names: BTreeSet<Option<String>>) {
         names.retain(|name| {
             let name = name.as_deref();
-            !config::is_slot(name) && live_path(name).is_none()
+            !config::is_slot(name) && !is_of_paths(name)
         });
         self.inherited = names;
     }

@@ -16,7 +16,9 @@ use crate::child::{self, ChildConfig, ChildTerms, Offer, Requested};
 use crate::config;
 use crate::event::Event;
 use crate::exchange::{first_error, notify};
-use crate::extension::{live_path, resource, slot};
+use crate::extension::path_traffic::{self, path_traffic};
+use crate::extension::slot::{self, Offered};
+use crate::extension::{live_path, resource};
 use crate::refusal::Refusal;
 use crate::sa::turn::Turn;
 use crate::session::Session;
@@ -50,7 +52,9 @@ impl Task for NewChild {
     fn is_moot(&self, session: &Session) -> bool {
         let name = self.name.as_deref();
         let full = session.upkeep.is_full && resource::is_additional(name);
-        full || session.children.current(name).is_some() || session.openings.is_open(name)
+        full || session.children.current(name).is_some()
+            || session.openings.is_open(name)
+            || session.lacks_path(name)
     }
 
     fn apart(&self) -> Option<&Apart> {
@@ -87,7 +91,7 @@ impl Task for NewChild {
 /// Requests a child SA.
 pub(crate) fn request(session: &mut Session, name: Option<&str>, turn: &mut Turn<'_, '_>) {
     let peer = turn.core.peer(turn.ctx.config);
-    let attempt = peer.and_then(|peer| Some(Attempt::first(peer, &peer.policy(name)?)));
+    let attempt = peer.and_then(|peer| Some(Attempt::first(peer, &session.policy(peer, name)?)));
     if let Some(attempt) = attempt {
         ask(session, name, attempt, turn);
     }
@@ -95,7 +99,8 @@ pub(crate) fn request(session: &mut Session, name: Option<&str>, turn: &mut Turn
 
 fn ask(session: &mut Session, name: Option<&str>, attempt: Attempt, turn: &mut Turn<'_, '_>) {
     let peer = turn.core.peer(turn.ctx.config);
-    let Some((peer, policy)) = peer.and_then(|peer| Some((peer, peer.policy(name)?))) else {
+    let policy = peer.and_then(|peer| Some((peer, session.policy(peer, name)?)));
+    let Some((peer, policy)) = policy else {
         return;
     };
     let unencrypted = peer.unencrypted_now(turn.ctx.today);
@@ -121,15 +126,13 @@ fn ask(session: &mut Session, name: Option<&str>, attempt: Attempt, turn: &mut T
     if session.terms.resources && resource::number(name).is_some() {
         request.payloads.push(resource::info(name));
     }
-    let slot = session
-        .terms
-        .private
-        .then(|| slot::offer(peer, name))
-        .flatten();
-    request.payloads.extend(slot);
+    if session.terms.private {
+        request.payloads.extend(slot::offer(peer, name));
+    }
     let own = session.paths.of(name);
     let added = own.map(|own| live_path::add(own.number, own.path));
     request.payloads.extend(added.into_iter().flatten());
+    request.payloads.extend(path_traffic::payload(name));
     let apart = own.map(|own| Apart::new(own.path));
     let name = name.map(str::to_owned);
     let new = NewChild {
@@ -173,11 +176,9 @@ fn accept(
         return Err((none, Some(Refusal::TooManyChildren(most))));
     }
     let resource = session.terms.resources && resource::is_named(request);
-    let offered = session
-        .terms
-        .private
-        .then(|| slot::offered(request))
-        .flatten();
+    let offered = session.terms.private.then(|| Offered::read(request));
+    let offered = offered.flatten();
+    let placed = offered.as_ref().and_then(Offered::placed);
     let is_there = |name: Option<&str>| {
         let opening = resource && session.openings.is_open(name);
         opening || session.children.current(name).is_some()
@@ -187,7 +188,8 @@ fn accept(
         resource,
         offered,
     };
-    let policy = child::meant(peer, session.terms.addresses, requested, is_there);
+    let asked = |name: &str| session.asked(name);
+    let policy = child::meant(peer, session.terms.addresses, requested, is_there, asked);
     let policy = policy.map_err(|(kind, why)| (kind, Some(why)))?;
     if turn.ctx.overrides.is_closed(peer.id, policy.name) {
         let name = policy.name.unwrap_or_default().to_owned();
@@ -196,6 +198,10 @@ fn accept(
     match child_terms::agree(session, &policy, None, request, turn) {
         Err(refusal) => Ok(vec![refusal]),
         Ok((mut payloads, agreed, lower_nonce)) => {
+            if let Some((node, place)) = placed.filter(|_| policy.domain.is_some()) {
+                let peer = peer.id;
+                turn.ctx.event(Event::Placed { peer, node, place });
+            }
             payloads.extend(resource.then(|| resource::info(policy.name)));
             Ok(opening::open(
                 session,
@@ -221,13 +227,14 @@ fn conclude(session: &mut Session, new: NewChild, response: &Message, turn: &mut
     child_terms::note_exchange(session, &request, turn);
     let (spi, rival) = (request.spi, request.rival());
     let peer = turn.core.peer(turn.ctx.config);
-    let policy = peer.and_then(|peer| Some((peer, peer.policy(name.as_deref())?)));
+    let policy = peer.and_then(|peer| Some((peer, session.policy(peer, name.as_deref())?)));
     // The child SA may not be wanted any more.
     let wanted = turn
         .ctx
         .overrides
         .of(turn.core.peer_id(), name.as_deref())
         .unwrap_or(true);
+    let wanted = wanted && !session.lacks_path(name.as_deref());
     let Some((peer, policy)) = policy.filter(|_| wanted) else {
         return session.ask(DeleteChild::unused(spi), turn);
     };
@@ -356,14 +363,14 @@ pub(crate) fn add(
     let id = turn.ctx.child_id();
     let name = terms.name.as_deref();
     let peer = turn.core.peer(turn.ctx.config);
-    if let Some((peer, policy)) = peer.and_then(|peer| Some((peer, peer.policy(name)?))) {
+    if let Some((peer, policy)) = peer.and_then(|peer| Some((peer, session.policy(peer, name)?))) {
         for remark in child::remarks(policy.zones, &terms) {
             turn.ctx.refused(Some(peer.id), remark);
         }
     }
-    let age = child_terms::age_of(&terms, turn);
+    let age = child_terms::age_of(session, &terms, turn);
     session.children.add(id, &terms, age);
-    let has_path = session.paths.of(name).is_some();
+    let has_path = session.paths.of(name).is_some() || path_traffic(name).is_some();
     let waits = resource::is_additional(name) || config::is_slot(name) || has_path;
     if !ours && waits {
         session

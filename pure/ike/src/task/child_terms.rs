@@ -3,10 +3,11 @@
 use super::licences;
 use crate::allowed_suites::{AllowedEspSuites, groups_of};
 use crate::child::{self, Agreed, Before, ChildConfig, ChildTerms};
-use crate::config::{Lifetimes, Peer, Unencrypted};
+use crate::config::{Lifetimes, Peer, Unencrypted, is_slot};
 use crate::exchange::create_child::{Nonce, Offered, Renewal, renewal};
 use crate::exchange::notify;
 use crate::extension::live_path::live_path;
+use crate::extension::path_traffic::path_traffic;
 use crate::extension::resource;
 use crate::policy::Policy;
 use crate::proposal::choose_esp;
@@ -15,7 +16,7 @@ use crate::sa::turn::Turn;
 use crate::session::Session;
 use crate::session::child_request::ChildRequest;
 use crate::session::children::Age;
-use model::{ChildSa, ChildSaId, EspSuite, Spi};
+use model::{Allowance, ChildSa, ChildSaId, EspSuite, MOST_PATHS, Spi};
 use wire::ike::{GroupId, Message, NotifyType, Payload};
 
 /// An answer to a request: the payloads, the child SA, and the lower of both nonces.
@@ -113,9 +114,9 @@ pub(crate) fn agree(
 }
 
 /// Starts the lifetime of a new child SA. The configuration may have changed since its request.
-pub(crate) fn age_of(terms: &ChildTerms, turn: &mut Turn<'_, '_>) -> Age {
+pub(crate) fn age_of(session: &Session, terms: &ChildTerms, turn: &mut Turn<'_, '_>) -> Age {
     let peer = turn.core.peer(turn.ctx.config);
-    let policy = peer.and_then(|peer| peer.policy(terms.name.as_deref()));
+    let policy = peer.and_then(|peer| session.policy(peer, terms.name.as_deref()));
     let lifetime = policy.map_or(Lifetimes::default().child, |policy| policy.lifetime);
     let mut age = Age::begin(lifetime, turn.ctx.config, turn.ctx.rng, turn.ctx.now);
     let accepted = peer.and_then(|peer| peer.unencrypted.as_ref());
@@ -126,7 +127,7 @@ pub(crate) fn age_of(terms: &ChildTerms, turn: &mut Turn<'_, '_>) -> Age {
     if let (Some(policy), Some(agreement)) = (policy, &terms.agreement) {
         licences::adapt(
             &mut age,
-            policy.zones,
+            &policy.zones_for(&terms.asked),
             &terms.asked,
             agreement,
             turn.ctx.now,
@@ -144,10 +145,15 @@ pub(crate) fn described(
     turn: &Turn<'_, '_>,
 ) -> ChildSa<crypto::Secret> {
     let name = terms.name.as_deref();
-    let path = session.paths.of(name).map(|known| known.path);
+    let path = session.paths.carrying(name).map(|known| known.path);
+    let peer = turn.core.peer(turn.ctx.config);
+    let accepted = peer.and_then(|peer| peer.unencrypted.as_ref());
+    let packets = || accepted.map_or_else(Allowance::default, |accepted| accepted.packets.clone());
+    let allowance = terms.is_unencrypted().then(packets);
     ChildSa {
         id,
         resource: place(session, name, turn),
+        narrowed: path_traffic(name).is_some(),
         ike: turn.core.id,
         peer: turn.core.peer_id(),
         name: terms.name,
@@ -162,6 +168,7 @@ pub(crate) fn described(
         integrity: terms.beside.integrity,
         tokens: terms.tokens,
         takes_padding: terms.takes_padding,
+        allowance,
         exchanges: terms.exchanges,
         initiator,
     }
@@ -172,6 +179,14 @@ fn place(session: &Session, name: Option<&str>, turn: &Turn<'_, '_>) -> Option<u
     if let Some(number) = live_path(name) {
         return Some(number - 1);
     }
-    let paths = name.is_none() && session.most_paths(turn.core.peer(turn.ctx.config)) > 1;
-    resource::number(name).filter(|_| session.terms.resources || paths)
+    if let Some(traffic) = path_traffic(name) {
+        return Some(MOST_PATHS + traffic.path - 1);
+    }
+    let paths = session.most_paths(turn.core.peer(turn.ctx.config)) > 1;
+    // A slot takes the place of the first child SA.
+    let is_first = name.is_none() || is_slot(name);
+    match paths && is_first {
+        true => Some(0),
+        false => resource::number(name).filter(|_| session.terms.resources),
+    }
 }

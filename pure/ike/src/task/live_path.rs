@@ -12,7 +12,8 @@
 //! A peer with keys could direct requests to a third party, so the checks are limited like those of
 //! `follow.rs`, and no packet of a child SA goes to an address without an answer.
 
-use super::{child, child_terms, opening, upkeep};
+use super::{child, child_terms, licences, opening, path_traffic, upkeep};
+use crate::config::Peer;
 use crate::event::Event;
 use crate::exchange::notify;
 use crate::extension::routability::{self, Cookie};
@@ -127,8 +128,9 @@ fn note_proved(session: &mut Session, number: u8, path: Path, turn: &mut Turn<'_
     if decides {
         return child::request(session, name, turn);
     }
-    let children = session.children.named(name);
+    let children = session.children.on_path(number);
     if moves {
+        licences::relicense(session, turn);
         turn.ctx.event(Event::PathMoved { sa, children, path });
     }
     turn.ctx.event(Event::PathProved { sa, number });
@@ -149,7 +151,7 @@ fn note_unanswered(session: &mut Session, number: u8, path: Path, turn: &mut Tur
     known.failures += 1;
     match known.failures < MOST_FAILURES {
         true => ask(session, number, path, turn),
-        false => upkeep::drop_child(session, live_path::name(number), turn),
+        false => remove(session, number, turn),
     }
 }
 
@@ -172,6 +174,7 @@ pub(crate) fn check(session: &mut Session, turn: &mut Turn<'_, '_>) {
 /// Removes a path, at both ends.
 pub(crate) fn remove(session: &mut Session, number: u8, turn: &mut Turn<'_, '_>) {
     if let Some(name) = live_path::name(number) {
+        path_traffic::remove(session, number, turn);
         upkeep::drop_child(session, Some(name), turn);
     }
 }
@@ -219,12 +222,9 @@ fn accept(
     }
     admit(session, request, arrived.path, turn)?;
     let peer = turn.core.peer(turn.ctx.config).ok_or((none, None))?;
-    let own = session.children.len() + session.openings.incomplete.len();
-    let most = resource::most_children(peer, &turn.ctx.config.limits);
-    if own >= most || own + turn.ctx.beside.children >= 2 * most {
-        return Err((none, Some(Refusal::TooManyChildren(most))));
-    }
+    has_room(session, peer, turn)?;
     let policy = peer.policy(Some(name)).ok_or((none, None))?;
+    let policy = session.policy_on(arrived.path, policy, peer);
     match child_terms::agree(session, &policy, None, request, turn) {
         Err(refusal) => Ok(vec![refusal]),
         Ok((payloads, agreed, lower_nonce)) => {
@@ -238,6 +238,23 @@ fn accept(
                 turn,
             ))
         }
+    }
+}
+
+/// Refuses another child SA if the IKE SA has all that it may have.
+pub(super) fn has_room(
+    session: &Session,
+    peer: &Peer,
+    turn: &Turn<'_, '_>,
+) -> Result<(), (NotifyType, Option<Refusal>)> {
+    let own = session.children.len() + session.openings.incomplete.len();
+    let most = resource::most_children(peer, &turn.ctx.config.limits);
+    match own >= most || own + turn.ctx.beside.children >= 2 * most {
+        true => {
+            let why = Refusal::TooManyChildren(most);
+            Err((NotifyType::NO_ADDITIONAL_SAS, Some(why)))
+        }
+        false => Ok(()),
     }
 }
 

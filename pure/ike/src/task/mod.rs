@@ -17,6 +17,7 @@ pub(crate) mod liveness;
 pub(crate) mod measure;
 pub(crate) mod mobike;
 pub(crate) mod opening;
+pub(crate) mod path_traffic;
 pub(crate) mod ping;
 pub(crate) mod reauth;
 pub(crate) mod redirect;

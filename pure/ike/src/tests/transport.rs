@@ -283,8 +283,7 @@ fn an_address_without_a_cookie_from_there_gets_no_packet() {
     let sa = pair.left.ike();
     let victim = Some(VICTIM.parse().unwrap());
     let named = Named {
-        old: Some(LEFT.parse().unwrap()),
-        new: victim,
+        sender: victim,
         receiver: Some(RIGHT.parse().unwrap()),
     };
     let update = notify(NotifyType::UPDATE_SA_ADDRESSES, Vec::new());
@@ -307,7 +306,7 @@ fn an_update_without_addresses_moves_no_transport_mode() {
     for named in [
         Named::default(),
         Named {
-            new: Some(LEFT.parse().unwrap()),
+            sender: Some(LEFT.parse().unwrap()),
             ..Named::default()
         },
     ] {
@@ -420,7 +419,7 @@ fn an_update_names_addresses_to_a_peer_with_the_capability_alone() {
         panic!("one update");
     };
     assert_eq!(
-        (named.new, named.receiver),
+        (named.sender, named.receiver),
         (Some(other), Some(RIGHT.parse().unwrap()))
     );
     let sa = pair.left.ike();
@@ -443,7 +442,7 @@ fn without_the_capability_of_both_ends_transport_mode_stays() {
     let (_, right) = walking();
     let (_, tunnel) = roaming();
     let said = |data: &[u8]| saying(vec![notify(NotifyType::MOBIKE_SUPPORTED, data.to_vec())]);
-    let known: &[u8] = &[1, 1, 0xf0, 0];
+    let known: &[u8] = &[1, 2, 0xf0, 0xf1];
     for (data, private) in [
         (&[][..], true),
         (known, false),
@@ -479,7 +478,7 @@ fn addresses_in_other_requests_mean_nothing() {
     let mut pair = connected(walking());
     let sa = pair.left.ike();
     let named = Named {
-        new: Some(VICTIM.parse().unwrap()),
+        sender: Some(VICTIM.parse().unwrap()),
         ..Named::default()
     };
     let mut payloads = named.payloads();

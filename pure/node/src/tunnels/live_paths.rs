@@ -11,24 +11,26 @@
 //! again after a pause that doubles each time, and is short again after a minute of use. A path is
 //! removed if packets cannot leave there, if it was silent for long, or if the IKE SA has moved to
 //! the same pair of addresses.
+//!
+//! On the path of the IKE SA, the child SA that sends may be a slot (`licensing/placement.rs`). If
+//! the IKE SA has moved to the addresses of a further path, that path carries the packets until the
+//! slot is ready, so that the licensed node there can read them all the time.
 
 use super::children::{Child, Children};
-use super::lanes::{Ends, FIRST, Lane, ends, number};
+use super::lanes::{Ends, FIRST, Found, Lane, ends, number};
+use super::own_traffic::{self, Carried};
 use super::path_health::{Health, IDLE, TICK};
+use super::pauses::Pauses;
 use super::succession::Succession;
 use crate::Event;
 use crate::effects::{IkeCommand, Turn};
 use esp::Command;
-use ike::live_path;
+use ike::{PathRule, live_path, path_traffic};
 use mobility::Candidate;
-use model::{Carrier, ChildSaId, Deadline, IkeSaId, Instant, Path, PeerId};
+use model::{Carrier, ChildSaId, Deadline, IkeSaId, Instant, Path, PeerId, TrafficSelector};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
-
-/// The first and the longest pause before a path is added again.
-const PAUSE: Duration = Duration::from_secs(2);
-const LONGEST_PAUSE: Duration = Duration::from_secs(64);
 
 /// Time for which a path is silent before it is removed.
 const GIVE_UP: Duration = Duration::from_secs(30);
@@ -54,6 +56,8 @@ pub(crate) struct LivePaths {
     pings: Vec<ChildSaId>,
     /// Peers whose paths or child SAs have changed since the last review.
     changed: BTreeSet<PeerId>,
+    /// The interfaces of local addresses.
+    interfaces: BTreeMap<IpAddr, String>,
 }
 
 /// The live paths of one peer.
@@ -64,27 +68,25 @@ struct Paths {
     adding: Option<(Path, Instant)>,
     /// True if the peer allows no further path.
     is_full: bool,
-    pauses: BTreeMap<Ends, Pause>,
-    /// The pairs of addresses on which packets could leave at the last review.
-    ways: BTreeSet<Ends>,
+    pauses: Pauses,
     /// Time at which a datagram was last seen.
     active: Instant,
     /// Time of the next tick.
     at: Instant,
 }
 
-struct Pause {
-    until: Instant,
-    length: Duration,
-}
-
 /// The state of a live path, for an operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LivePathStatus {
     /// The path.
     pub path: Path,
     /// True if it is used.
     pub works: bool,
+    /// Traffic that the path carries before all others, at the end of the peer that did not select
+    /// it; empty if there is none.
+    pub traffic: Vec<TrafficSelector>,
+    /// True if the path carries other traffic as well.
+    pub is_shared: bool,
 }
 
 /// What a review reads.
@@ -96,9 +98,21 @@ pub(crate) struct Scene<'a> {
     pub children: &'a Children,
     /// Child SAs that do not send yet.
     pub succession: &'a Succession,
+    pub slots: SlotUse,
+    /// Rules for the traffic of interfaces.
+    pub rules: &'a [PathRule],
     /// Pairs of addresses, the best first; none until they are known. `None` if the peer chooses
     /// the paths.
     pub candidates: Option<Vec<Candidate>>,
+}
+
+/// The use of slots on the path of the IKE SA.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct SlotUse {
+    /// The slot that sends.
+    pub sends: Option<ChildSaId>,
+    /// True if a licensed node there has a slot that is not ready yet.
+    pub is_awaited: bool,
 }
 
 impl LivePaths {
@@ -129,8 +143,19 @@ impl LivePaths {
         let Some(paths) = self.peers.get(&peer).filter(|paths| paths.sa == sa) else {
             return false;
         };
-        let number = number(name);
-        number.is_some_and(|number| paths.lanes.get(&number).is_some_and(|lane| lane.is_off))
+        let lane = |number| paths.lanes.get(&number);
+        match path_traffic(name) {
+            Some(traffic) => lane(traffic.path).is_some_and(|lane| lane.own.is_off()),
+            None => number(name).and_then(lane).is_some_and(|lane| lane.is_off),
+        }
+    }
+
+    /// Sets the interfaces of local addresses.
+    pub fn set_interfaces(&mut self, interfaces: BTreeMap<IpAddr, String>) {
+        if self.interfaces != interfaces {
+            self.interfaces = interfaces;
+            self.stir_all();
+        }
     }
 
     /// Has the paths of a peer reviewed.
@@ -222,8 +247,9 @@ impl LivePaths {
             *paths = Paths::new(sa, now);
             self.due.remove(&(at, peer));
         }
+        let rules = own_traffic::by_address(&self.interfaces, scene.rules);
         let mut pings = Vec::new();
-        self.change(peer, |paths| pings = paths.review(scene, turn));
+        self.change(peer, |paths| pings = paths.review(scene, &rules, turn));
         self.changed.remove(&peer);
         self.pings.append(&mut pings);
     }
@@ -234,6 +260,8 @@ impl LivePaths {
         let status = |lane: &Lane| LivePathStatus {
             path: lane.path,
             works: !lane.health.is_down(),
+            traffic: lane.own.selectors().to_vec(),
+            is_shared: !lane.is_off,
         };
         lanes.into_iter().flatten().map(status).collect()
     }
@@ -249,21 +277,25 @@ impl LivePaths {
 }
 
 impl Paths {
-    const fn new(sa: IkeSaId, now: Instant) -> Self {
+    fn new(sa: IkeSaId, now: Instant) -> Self {
         Self {
             sa,
             lanes: BTreeMap::new(),
             adding: None,
             is_full: false,
-            pauses: BTreeMap::new(),
-            ways: BTreeSet::new(),
+            pauses: Pauses::default(),
             active: now,
             at: now,
         }
     }
 
     /// Returns the child SAs on whose paths a ping is due.
-    fn review(&mut self, scene: Scene<'_>, turn: &mut Turn<'_>) -> Vec<ChildSaId> {
+    fn review(
+        &mut self,
+        scene: Scene<'_>,
+        rules: &BTreeMap<IpAddr, u8>,
+        turn: &mut Turn<'_>,
+    ) -> Vec<ChildSaId> {
         self.update(&scene, turn);
         let pings = match self.at <= turn.now {
             true => self.tick(turn),
@@ -271,29 +303,36 @@ impl Paths {
         };
         if let Some(candidates) = scene.candidates.as_ref().filter(|all| !all.is_empty()) {
             self.choose(candidates, scene.most, turn);
+            self.follow_rules(rules, turn);
         }
         // A single path is used in any case, and has no signs of life.
         let is_single = self.lanes.len() == 1;
         for lane in self.lanes.values_mut().filter(|_| is_single) {
             lane.health = Health::new();
         }
-        self.apply(scene.peer, turn);
+        self.apply(scene.peer, scene.slots.is_awaited, turn);
         pings
     }
 
     /// Updates the paths from the child SAs.
     fn update(&mut self, scene: &Scene<'_>, turn: &Turn<'_>) {
-        let mut found: BTreeMap<u8, (Path, Vec<ChildSaId>)> = BTreeMap::new();
+        let mut found: BTreeMap<u8, Found> = BTreeMap::new();
+        let mut own: BTreeMap<u8, Carried> = BTreeMap::new();
         let sends = |id, child: &Child| {
             child.ike == scene.sa && !child.retired && !scene.succession.is_waiting(id)
         };
         let of_peer = scene.children.of_peer(scene.peer);
         for (id, child) in of_peer.filter(|(id, child)| sends(*id, child)) {
-            if let Some(number) = number(child.status.name.as_deref()) {
+            let name = child.status.name.as_deref();
+            if let Some(traffic) = path_traffic(name) {
+                let own = own.entry(traffic.path);
+                let own = own.or_insert_with(|| Carried::new(traffic));
+                own.enter(id, &child.status.local, &child.status.remote);
+            }
+            if let Some(number) = number(name) {
                 let path = child.status.path;
-                let (newest, ids) = found.entry(number).or_insert((path, Vec::new()));
-                *newest = path;
-                ids.push(id);
+                let found = found.entry(number).or_insert_with(|| Found::new(path));
+                found.enter(id, name, path);
             }
         }
         let lost = |(number, lane): (&u8, &Lane)| {
@@ -304,20 +343,21 @@ impl Paths {
             self.is_full = false;
         }
         self.lanes.retain(|number, _| found.contains_key(number));
-        for (number, (path, mut ids)) in found {
-            let Some(current) = ids.pop() else { continue };
-            self.enter(number, path, current, ids, turn.now);
+        for (number, found) in found {
+            self.enter(number, found, scene.slots.sends, turn.now);
+        }
+        for (number, lane) in &mut self.lanes {
+            lane.own.update(own.remove(number));
         }
     }
 
-    fn enter(
-        &mut self,
-        number: u8,
-        path: Path,
-        current: ChildSaId,
-        older: Vec<ChildSaId>,
-        now: Instant,
-    ) {
+    fn enter(&mut self, number: u8, found: Found, slot: Option<ChildSaId>, now: Instant) {
+        let Found {
+            path,
+            children: mut older,
+            slots,
+        } = found;
+        let Some(current) = older.pop() else { return };
         let added = ends(path);
         self.adding
             .take_if(|(adding, _)| number != FIRST && ends(*adding) == added);
@@ -326,6 +366,8 @@ impl Paths {
             Lane::new(path, current, now)
         });
         (lane.path, lane.current, lane.older) = (path, current, older);
+        lane.slot = slot.filter(|slot| slots.contains(slot));
+        lane.slots = slots;
     }
 
     /// Evaluates signs of life. Returns the child SAs on whose paths a ping is due.
@@ -342,7 +384,7 @@ impl Paths {
             }
             let was_down = lane.health.is_down();
             if lane.health.tick(seen, now) {
-                pings.push(lane.current);
+                pings.push(lane.sending());
             }
             if was_down != lane.health.is_down() {
                 lane.since = now;
@@ -366,18 +408,24 @@ impl Paths {
         self.at = next.unwrap_or(now + REST);
         if several && !is_busy {
             for lane in self.lanes.values() {
-                turn.add(Command::Watch(lane.current));
+                let senders = lane.senders();
+                senders.for_each(|id| turn.add(Command::Watch(id)));
             }
         }
     }
 
     /// Returns the time of the next change that no event announces.
     fn next_change(&self, now: Instant) -> Option<Instant> {
-        let pauses = self.pauses.values().map(|pause| pause.until);
         let doubles = self.lanes.values().filter_map(|lane| lane.double);
         let doubles = doubles.map(|since| since + BESIDE);
         let adding = self.adding.map(|(_, until)| until);
-        let all = pauses.chain(doubles).chain(adding);
+        let asking = self.lanes.values().filter_map(|lane| lane.own.again());
+        let all = self
+            .pauses
+            .ends()
+            .chain(doubles)
+            .chain(adding)
+            .chain(asking);
         all.filter(|at| *at > now).min()
     }
 
@@ -386,7 +434,7 @@ impl Paths {
         let now = turn.now;
         let ways = candidates.iter().filter(|way| way.carrier == Carrier::Udp);
         let ways: Vec<Ends> = ways.map(|way| (way.way.local, way.way.remote)).collect();
-        self.note_ways(&ways, now);
+        self.pauses.note_ways(&ways, now);
         let first = self.lanes.get(&FIRST).map(|lane| lane.path);
         let mut removed = Vec::new();
         for (number, lane) in &mut self.lanes {
@@ -416,14 +464,20 @@ impl Paths {
         }
     }
 
-    /// Notes the pairs of addresses that packets can leave on. A pause begins when one returns.
-    fn note_ways(&mut self, ways: &[Ends], now: Instant) {
-        for ends in ways.iter().filter(|ends| !self.ways.contains(ends)) {
-            if let Some(pause) = self.pauses.get_mut(ends) {
-                pause.until = now + pause.length;
-            }
+    /// Has each path carry the traffic of the rule for its interface.
+    fn follow_rules(&mut self, rules: &BTreeMap<IpAddr, u8>, turn: &mut Turn<'_>) {
+        // A single path carries all traffic.
+        let several = self.lanes.len() > 1;
+        for (number, lane) in &mut self.lanes {
+            let is_leaving = lane.is_leaving || lane.double.is_some();
+            let is_usable = several && !is_leaving && !lane.health.is_down();
+            let rule = rules.get(&lane.path.local.ip()).copied();
+            lane.own
+                .follow_rule(*number, rule, is_usable, self.sa, turn);
         }
-        self.ways = ways.iter().copied().collect();
+        if let Some(next) = self.next_change(turn.now) {
+            self.at = self.at.min(next);
+        }
     }
 
     fn add(&mut self, ways: &[Ends], most: u8, turn: &mut Turn<'_>) {
@@ -437,9 +491,8 @@ impl Paths {
             return;
         };
         let used: Vec<Ends> = self.lanes.values().map(|lane| ends(lane.path)).collect();
-        let is_paused = |way: &Ends| self.pauses.get(way).is_some_and(|pause| now < pause.until);
-        let open = ways.iter().filter(|way| !is_paused(way));
-        let Some(way) = furthest(open, &used).filter(|_| current.carrier == Carrier::Udp) else {
+        let way = self.pauses.furthest(ways, &used, now);
+        let Some(way) = way.filter(|_| current.carrier == Carrier::Udp) else {
             return;
         };
         let path = path_on(way, current);
@@ -449,52 +502,50 @@ impl Paths {
 
     /// Has a pair of addresses wait before it is used again.
     fn put_off(&mut self, ends: Ends, lasted: bool, now: Instant) {
-        let before = self.pauses.get(&ends).filter(|_| !lasted);
-        let length = before.map_or(PAUSE, |pause| (pause.length * 2).min(LONGEST_PAUSE));
-        let until = now + length;
-        self.pauses.insert(ends, Pause { until, length });
-        // A host has few addresses. Those that were used long ago are forgotten.
-        self.pauses
-            .retain(|_, pause| now < pause.until + 2 * LONGEST_PAUSE);
+        let until = self.pauses.put_off(ends, lasted, now);
         self.at = self.at.min(until);
     }
 
     /// Stops sending on the paths that are down, unless all are, and sends on all others. A path
     /// that is to be removed is left first, so that packets under way arrive before that.
-    fn apply(&mut self, peer: PeerId, turn: &mut Turn<'_>) {
-        let is_open = |lane: &Lane| !lane.health.is_down() && lane.double.is_none();
-        let any = self.lanes.values().any(is_open);
-        for lane in self.lanes.values_mut() {
-            let is_off = any && !is_open(&*lane);
-            if is_off == lane.is_off {
+    fn apply(&mut self, peer: PeerId, awaits_slot: bool, turn: &mut Turn<'_>) {
+        let is_covered = awaits_slot && self.is_covered();
+        let is_open = |number: u8, lane: &Lane| {
+            let is_left = match is_covered {
+                true => number == FIRST,
+                false => lane.double.is_some(),
+            };
+            !lane.health.is_down() && !is_left
+        };
+        let mut all = self.lanes.iter();
+        let any = all.any(|(number, lane)| is_open(*number, lane));
+        let mut all = self.lanes.iter();
+        let yields = all.any(|(number, lane)| is_open(*number, lane) && !lane.own.is_reserved());
+        let mut retired = Vec::new();
+        for (number, lane) in &mut self.lanes {
+            let is_down = any && !is_open(*number, lane);
+            lane.switch(is_down, yields, &mut retired, turn);
+            if std::mem::replace(&mut lane.is_down, is_down) == is_down {
                 continue;
             }
-            lane.is_off = is_off;
-            match is_off {
-                true => {
-                    let all = lane.older.iter().chain([&lane.current]);
-                    all.for_each(|child| turn.add(Command::Retire(*child)));
-                }
-                false => turn.add(Command::Prefer(lane.current)),
-            }
-            let (path, works) = (lane.path, !is_off);
+            let (path, works) = (lane.path, !is_down);
             if lane.double.is_none() && !lane.is_leaving {
                 turn.add(Event::LivePath { peer, path, works });
             }
         }
+        own_traffic::retire(retired, turn);
     }
-}
 
-/// Returns the way that shares least with those in use: from another address of ours, and then to
-/// another one of the peer. Of several, the first.
-fn furthest<'w>(ways: impl Iterator<Item = &'w Ends>, used: &[Ends]) -> Option<Ends> {
-    let shared = |way: &Ends| {
-        let local = used.iter().any(|(local, _)| *local == way.0);
-        let remote = used.iter().any(|(_, remote)| *remote == way.1);
-        (local, remote)
-    };
-    let ways = ways.copied().filter(|way| shared(way) != (true, true));
-    ways.min_by_key(|way| shared(way))
+    /// Returns true if a further path works between the addresses of the IKE SA, and is not removed
+    /// yet.
+    fn is_covered(&self) -> bool {
+        let first = self.lanes.get(&FIRST).map(|lane| ends(lane.path));
+        let mut further = self.lanes.iter().filter(|(number, _)| **number != FIRST);
+        further.any(|(_, lane)| {
+            let works = !lane.health.is_down() && !lane.is_leaving;
+            works && first == Some(ends(lane.path))
+        })
+    }
 }
 
 /// Returns the path between two addresses, with the ports of the current one.
@@ -507,62 +558,4 @@ fn path_on((local, remote): Ends, current: Path) -> Path {
         SocketAddr::new(local, current.local.port()),
         SocketAddr::new(remote, port),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn way(local: u8, remote: u8) -> Ends {
-        ([10, 0, 0, local].into(), [192, 0, 2, remote].into())
-    }
-
-    #[test]
-    fn a_path_from_another_address_is_better_than_one_to_another_address() {
-        let all = [way(1, 1), way(1, 2), way(2, 1), way(2, 2)];
-        let next = |used: &[Ends]| furthest(all.iter(), used);
-        assert_eq!(next(&[way(1, 1)]), Some(way(2, 2)));
-        assert_eq!(next(&[way(1, 1), way(2, 2)]), None);
-        let one_peer = [way(1, 1), way(2, 1), way(3, 1)];
-        let next = |used: &[Ends]| furthest(one_peer.iter(), used);
-        assert_eq!(next(&[way(1, 1)]), Some(way(2, 1)));
-        assert_eq!(next(&[way(1, 1), way(2, 1)]), Some(way(3, 1)));
-        assert_eq!(
-            furthest([way(1, 1), way(1, 2)].iter(), &[way(1, 1)]),
-            Some(way(1, 2))
-        );
-    }
-
-    #[test]
-    fn a_pause_doubles_until_the_path_has_lasted() {
-        let mut paths = Paths::new(IkeSaId(1), Instant::ZERO);
-        let length = |paths: &Paths| paths.pauses[&way(1, 1)].length.as_secs();
-        let mut lengths = Vec::new();
-        for lasted in [false, false, false, true, false] {
-            paths.put_off(way(1, 1), lasted, Instant::ZERO);
-            lengths.push(length(&paths));
-        }
-        assert_eq!(lengths, [2, 4, 8, 2, 4]);
-        for _ in 0..20 {
-            paths.put_off(way(1, 1), false, Instant::ZERO);
-        }
-        assert_eq!(length(&paths), 64);
-    }
-
-    #[test]
-    fn a_pause_begins_when_the_address_is_there_again() {
-        let mut paths = Paths::new(IkeSaId(1), Instant::ZERO);
-        let at = |secs| Instant::ZERO + Duration::from_secs(secs);
-        paths.note_ways(&[way(1, 1)], at(0));
-        paths.put_off(way(1, 1), true, at(0));
-        paths.note_ways(&[], at(0));
-        paths.note_ways(&[way(1, 1)], at(60));
-        assert_eq!(paths.pauses[&way(1, 1)].until, at(62));
-        paths.note_ways(&[way(1, 1)], at(61));
-        assert_eq!(
-            paths.pauses[&way(1, 1)].until,
-            at(62),
-            "it was there before"
-        );
-    }
 }

@@ -11,7 +11,9 @@ pub(crate) mod live_paths;
 mod meter;
 pub(crate) mod moving;
 pub(crate) mod outside;
+mod own_traffic;
 mod path_health;
+mod pauses;
 pub(crate) mod rivals;
 mod silence;
 mod succession;
@@ -25,11 +27,11 @@ use cover::Cover;
 use crypto::Secret;
 use desired::{Entry, Peers, Refused, Retry, UnknownPeer};
 use esp::PeerSettings;
-use ike::{Resumption, is_slot, live_path};
+use ike::{PathRule, Resumption, is_slot, live_path, path_of};
 use initiations::Initiations;
 use keys::KeyReports;
 use level::{Levels, NoLevel};
-use live_paths::{LivePaths, Scene};
+use live_paths::{LivePaths, Scene, SlotUse};
 use meter::Meter;
 use model::{
     ChildSa, ChildSaId, Deadline, IkeSaId, Instant, LevelChoice, Mode, Path, PeerId, Signal,
@@ -686,6 +688,11 @@ impl Tunnels {
         &mut self.live
     }
 
+    /// Sets the interfaces of local addresses, by which rules choose paths.
+    pub fn set_interfaces(&mut self, interfaces: BTreeMap<IpAddr, String>) {
+        self.live.set_interfaces(interfaces);
+    }
+
     /// Returns true if the peer has not answered on the path of a child SA.
     pub fn is_unproved(&self, id: ChildSaId) -> bool {
         self.live.is_unproved(id)
@@ -710,7 +717,7 @@ impl Tunnels {
     /// Returns true if these child SAs have another path than the IKE SA.
     pub fn are_on_further_path(&self, children: &[ChildSaId]) -> bool {
         let mut children = children.iter().filter_map(|id| self.children.get(*id));
-        children.any(|child| live_path(child.status.name.as_deref()).is_some())
+        children.any(|child| is_on_further_path(child.status.name.as_deref()))
     }
 
     /// Handles the answer of a peer on a path that it has added.
@@ -726,8 +733,13 @@ impl Tunnels {
         }
     }
 
-    /// Reviews the paths that may have changed. Returns true if there is anything to carry out.
-    pub fn review_paths(&mut self, turn: &mut Turn<'_>) -> bool {
+    /// Reviews the paths that may have changed. `slots` tells how a peer's slots are used. Returns
+    /// true if there is anything to carry out.
+    pub fn review_paths(
+        &mut self,
+        slots: impl Fn(PeerId) -> SlotUse,
+        turn: &mut Turn<'_>,
+    ) -> bool {
         let before = turn.effects.len();
         for peer in self.live.take_changed() {
             let sa = self.established(peer);
@@ -742,6 +754,8 @@ impl Tunnels {
                 most,
                 children: &self.children,
                 succession: &self.succession,
+                slots: slots(peer),
+                rules: rules(peer, sa, turn.ike),
                 candidates: self.moving.has(sa).then(|| self.moving.candidates(sa)),
             };
             self.live.review(scene, turn);
@@ -774,7 +788,7 @@ impl Tunnels {
                 let name = child
                     .as_ref()
                     .and_then(|child| child.status.name.as_deref());
-                if heard > newest && live_path(name).is_none() {
+                if heard > newest && !is_on_further_path(name) {
                     (newest, stray) = (heard, seen.stray);
                 }
                 if let Some(child) = child.filter(|child| seen.heard > child.heard) {
@@ -930,6 +944,11 @@ impl Tunnels {
     }
 }
 
+/// Returns true if a child SA with this name has another path than the IKE SA.
+fn is_on_further_path(name: Option<&str>) -> bool {
+    path_of(name).is_some_and(|number| number > 1)
+}
+
 /// Returns the peers that are brought up without a command. Licensed nodes and neighbours are
 /// always among them, because keys must be able to leave as soon as they exist or are requested.
 fn wanted(start: Vec<PeerId>, peers: &[ike::Peer]) -> BTreeSet<PeerId> {
@@ -938,6 +957,12 @@ fn wanted(start: Vec<PeerId>, peers: &[ike::Peer]) -> BTreeSet<PeerId> {
         .filter(|peer| matches!(peer.role, Role::Licensed | Role::Neighbour));
     let licensed = licensed.map(|peer| peer.id);
     licensed.chain(start).collect()
+}
+
+/// Returns the rules for the traffic of live paths, if they apply to an IKE SA.
+fn rules(peer: PeerId, sa: IkeSaId, ike: &ike::Engine) -> &[PathRule] {
+    let peer = ike.peer(peer).filter(|_| ike.has_path_selectors(sa));
+    peer.map_or(&[], |peer| &peer.rules)
 }
 
 /// Returns true if we can initiate with a peer. With a gateway whose grants we accept we never do.

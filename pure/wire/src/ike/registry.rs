@@ -244,6 +244,8 @@ registry! {
         ADD_SA_ADDRESS = 41112,
         REMOVE_SA_ADDRESS = 41113,
         IP_PARAMETER = 41114,
+        PLACE = 41115,
+        PATH_SELECTORS = 41116,
     }
 }
 
@@ -334,7 +336,7 @@ impl NotifyType {
         matches!(
             self,
             Self::KEY_REFUSED | Self::ZONES_REQUIRED | Self::OFFER_REFUSED | Self::USE_BEET_MODE
-        ) || Self::ZONE_MAP.0 <= self.0 && self.0 <= Self::IP_PARAMETER.0
+        ) || Self::ZONE_MAP.0 <= self.0 && self.0 <= Self::PATH_SELECTORS.0
     }
 }
 

@@ -190,7 +190,7 @@ fn private_notifies_are_forgotten_and_private_errors_become_unknown_ones() {
         .collect();
     let ours = [
         12288, 12289, 12290, 40961, 41100, 41101, 41102, 41103, 41104, 41105, 41106, 41107, 41108,
-        41109, 41110, 41111, 41112, 41113, 41114,
+        41109, 41110, 41111, 41112, 41113, 41114, 41115, 41116,
     ];
     assert_eq!(known, ours);
     for kind in 0..=u16::MAX {
@@ -832,6 +832,26 @@ fn a_list_of_nodes_is_read_as_it_was_written_and_no_longer_than_it_may_be() {
     assert!(decode_nodes(&encode_nodes(&more)).is_err());
 }
 
+#[test]
+fn a_place_is_read_as_addresses_alone_and_no_longer_than_it_may_be() {
+    let range = |number: u8| TrafficSelector::from_prefix([10, 3, number, 0].into(), 24).unwrap();
+    let some: Vec<_> = (0..MAX_RANGES as u8).map(range).collect();
+    let octets = encode_place(&some);
+    assert_eq!(decode_place(&octets), Ok(some.clone()));
+    for end in 0..octets.len() {
+        assert!(decode_place(&octets[..end]).is_err(), "{end}");
+    }
+    let more: Vec<_> = (0..=MAX_RANGES as u8).map(range).collect();
+    assert!(decode_place(&encode_place(&more)).is_err());
+    assert_eq!(decode_place(&encode_place(&[])), Ok(Vec::new()));
+    let narrow = TrafficSelector {
+        protocol: 6,
+        ports: 80..=80,
+        ..range(1)
+    };
+    assert_eq!(decode_place(&encode_place(&[narrow])), Ok(vec![range(1)]));
+}
+
 proptest! {
     #[test]
     fn what_was_encoded_decodes_to_the_same(payloads in vec(payload(), 0..8)) {
@@ -879,6 +899,9 @@ proptest! {
         let _ = decode_zone_map(&octets);
         let _ = GrantReply::decode(&octets);
         let _ = decode_nodes(&octets);
+        if let Ok(place) = decode_place(&octets) {
+            prop_assert_eq!(decode_place(&encode_place(&place)), Ok(place));
+        }
         if let Ok(token) = Token::decode(&octets) {
             prop_assert_eq!(token.encode(), octets.clone());
         }
