@@ -59,13 +59,7 @@ impl Handover {
 
 /// Reads `at`: the places where a licence applies.
 pub(crate) fn at(value: &Value<'_>) -> Option<Vec<TrafficSelector>> {
-    let places = value.list(|value| match value.text()?.parse::<IpAddr>() {
-        Ok(address) => {
-            value.accepts(|| "IP address".to_owned());
-            TrafficSelector::from_prefix(address, if address.is_ipv4() { 32 } else { 128 })
-        }
-        Err(_) => Some(value.prefix()?.selector()),
-    })?;
+    let places = places(value)?;
     match places.is_empty() {
         true => value.fault(
             "lists no place, so the licence would never apply",
@@ -75,10 +69,24 @@ pub(crate) fn at(value: &Value<'_>) -> Option<Vec<TrafficSelector>> {
     }
 }
 
+/// Reads addresses and prefixes.
+pub(crate) fn places(value: &Value<'_>) -> Option<Vec<TrafficSelector>> {
+    value.list(|value| match value.text()?.parse::<IpAddr>() {
+        Ok(address) => {
+            value.accepts(|| "IP address".to_owned());
+            TrafficSelector::from_prefix(address, if address.is_ipv4() { 32 } else { 128 })
+        }
+        Err(_) => Some(value.prefix()?.selector()),
+    })
+}
+
 /// Sorts licences into those for everywhere and those for the place of one node.
 pub(crate) fn sort(value: &Value<'_>, all: Vec<Licences>) -> Option<(Vec<Licence>, Vec<Slot>)> {
     let (mut everywhere, mut slots): (Vec<Licence>, Vec<Slot>) = Default::default();
-    for Licences { node, at, licences } in all {
+    for Licences {
+        node, at, licences, ..
+    } in all
+    {
         let Some(at) = at else {
             everywhere.extend(licences);
             continue;

@@ -31,13 +31,20 @@ pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
 /// together with the licences that apply everywhere.
 pub(crate) fn sharing(peer: &Peer) -> Vec<(ZoneId, [&Identity; 2])> {
     let ZonePolicy {
-        licences, slots, ..
+        licences,
+        slots,
+        domains,
+        ..
     } = &peer.zones;
     let everywhere = sharing_among(licences.iter());
-    let there = slots.iter().flat_map(|slot| {
-        let all = sharing_among(licences.iter().chain(&slot.licences));
+    let slots = slots.iter().map(|slot| (&slot.node, &slot.licences));
+    let domains = domains
+        .iter()
+        .map(|domain| (&domain.node, &domain.licences));
+    let there = slots.chain(domains).flat_map(|(node, there)| {
+        let all = sharing_among(licences.iter().chain(there));
         all.into_iter()
-            .filter(|(_, nodes)| nodes.contains(&&slot.node))
+            .filter(move |(_, nodes)| nodes.contains(&node))
     });
     everywhere.into_iter().chain(there).collect()
 }

@@ -9,7 +9,7 @@ use crate::pubkey::pubkey;
 use crate::reader::{Table, Value};
 use crate::set::MODERN;
 use crypto::{Certificate, RawKey};
-use model::{Group, Identity, Kem, Shared, Suite};
+use model::{Group, Identity, Kem, Shared, Suite, TrafficSelector};
 use std::net::IpAddr;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
@@ -74,6 +74,9 @@ pub struct Licensed {
     pub party: Party,
     /// `address`: the place at which the node listens; we connect to it.
     pub address: Address,
+    /// `at`: addresses of mobile nodes at the node's place, if the node's domain is licensed.
+    /// Default: `address`.
+    pub at: Vec<TrafficSelector>,
 }
 
 /// `[gateway.NAME]`: on a licensed node, a gateway whose grants we accept.
@@ -208,10 +211,23 @@ pub(crate) fn suites(value: &Value<'_>, party: &mut Party) -> Option<()> {
 }
 
 impl Licensed {
+    /// Returns the addresses that identify the node's place, none if it is not known.
+    pub fn place(&self) -> Vec<TrafficSelector> {
+        let own = self.address.ip().and_then(|address| {
+            let length = if address.is_ipv4() { 32 } else { 128 };
+            TrafficSelector::from_prefix(address, length)
+        });
+        match self.at.is_empty() {
+            true => own.into_iter().collect(),
+            false => self.at.clone(),
+        }
+    }
+
     pub(crate) fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
         let mut licensed = Self {
             party: Party::new(name),
             address: IpAddr::from([0; 4]).into(),
+            at: Vec::new(),
         };
         let mut is_whole = table.read(PARTY, &mut licensed.party);
         is_whole &= table.read(LICENSED, &mut licensed);

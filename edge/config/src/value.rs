@@ -85,6 +85,18 @@ impl<'a> Value<'a> {
         self.identity_with("write one name, mail address or IP address")
     }
 
+    /// Reads the identity of a node, or a domain of nodes.
+    pub fn identity_or_domain(&self) -> Option<Identity> {
+        self.accepts(|| "identity, or domain: `\"*.DOMAIN\"`".to_owned());
+        let Ok(identity) = self.text()?.parse();
+        match Wildcard::read(&identity) {
+            Some(Wildcard::Below(_)) if !has_space(self.text()?) => Some(identity),
+            _ => self.identity_with(
+                "write one name, mail address or IP address, or a domain: \"*.sat.example.net\"",
+            ),
+        }
+    }
+
     /// Reads an identity, or a pattern of many.
     pub fn identity_or_pattern(&self) -> Option<Identity> {
         self.accepts(|| "identity, or pattern: `\"*@DOMAIN\"`, `\"*.DOMAIN\"`, `\"*\"`".to_owned());

@@ -111,8 +111,8 @@ pub enum Warning {
     },
     /// A tunnel is authenticated and not encrypted.
     #[error(
-        "TUNNEL IN CLEAR: until {until}, every router on the path can read the tunnel with {peer}: \
-         `unencrypted` accepts {suites}"
+        "TUNNEL IN CLEAR: until {until} or for {packets} packets, every router on the path can read \
+         the tunnel with {peer}: `unencrypted` accepts {suites}"
     )]
     TunnelInClear {
         /// Name of the peer's table.
@@ -121,6 +121,8 @@ pub enum Warning {
         suites: String,
         /// The end.
         until: UnixTime,
+        /// The most packets.
+        packets: u32,
     },
     /// The time of a tunnel without encryption is over.
     #[error("`unencrypted` of {peer} ended on {until}, and its tunnel is encrypted: remove it")]
@@ -136,6 +138,17 @@ pub enum Warning {
          the payload is not confidential end to end"
     )]
     PayloadLicensed {
+        /// Name of the peer's table.
+        peer: String,
+        /// The node.
+        node: Identity,
+    },
+    /// A node gets the keys of every path.
+    #[error(
+        "{node} gets the keys of every path to {peer}, as its licence has no `at`: write the \
+         addresses of the paths that it is on"
+    )]
+    LicenceOnEveryPath {
         /// Name of the peer's table.
         peer: String,
         /// The node.
@@ -189,6 +202,16 @@ pub enum Warning {
     /// No licence names a licensed node.
     #[error("no peer's licences name {node} ([licensed.{name}]): it never gets keys")]
     NodeWithoutLicence {
+        /// Name of the node's table.
+        name: String,
+        /// The node.
+        node: Identity,
+    },
+    /// A licensed node has a place, and is licensed by its name.
+    #[error(
+        "`at` of [licensed.{name}] has no effect, as no licence is for a domain of {node}: write `at` in the licence of the node"
+    )]
+    PlaceUnused {
         /// Name of the node's table.
         name: String,
         /// The node.

@@ -1,10 +1,12 @@
 //! `zones`, `layout`, `map`, `licences`, `handover`, `holders` and `shared` of a peer: the parts of
 //! packets that both ends would license to nodes.
 
+use crate::domain::{self, Domain};
 use crate::handover::{self, Handover, Slot};
 use crate::reader::{Table, Value};
 use model::{
-    Identity, Licence, MapKind, Right, Run, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
+    Identity, Licence, MapKind, Right, Run, TrafficSelector, Wildcard, ZoneId, ZoneSelector,
+    ZoneSuite,
 };
 
 /// The default layout.
@@ -35,6 +37,8 @@ pub struct ZonePolicy {
     pub licences: Vec<Licence>,
     /// The entries of `licences` that apply in one place only: `at = ["198.51.100.2"]`.
     pub slots: Vec<Slot>,
+    /// The entries of `licences` for all nodes of a domain: `node = "*.sat.example.net"`.
+    pub domains: Vec<Domain>,
     /// `handover`: the time at which the nodes of such places receive their keys. Default `push`.
     pub handover: Handover,
     /// `holders`: most nodes of such places that share keys, 2 to 32, if they have the same rights;
@@ -72,6 +76,7 @@ impl Default for ZonePolicy {
             map: MapKind::default(),
             licences: Vec::new(),
             slots: Vec::new(),
+            domains: Vec::new(),
             handover: Handover::default(),
             holders: None,
             shared: false,
@@ -97,11 +102,16 @@ impl ZonePolicy {
             let licences = value.list(|value| licence(value, &layout, map.as_ref()))?;
             match refused && !licences.is_empty() {
                 true => no_zones(value, "`licences` requires zones", "`licences`"),
-                false => handover::sort(value, licences),
+                false => {
+                    let (domains, named) = domain::split(value, licences)?;
+                    let (everywhere, slots) = handover::sort(value, named)?;
+                    Some((everywhere, slots, domains))
+                }
             }
         });
-        let (licences, slots) = licences.unwrap_or_default();
-        let handover = table.optional("handover", |value| match slots.is_empty() {
+        let (licences, slots, domains) = licences.unwrap_or_default();
+        let is_idle = slots.is_empty() && domains.is_empty();
+        let handover = table.optional("handover", |value| match is_idle {
             true => value.fault(
                 "no licence has `at`, so no keys are handed over",
                 "add the place of each node to its licence, like `at = [\"198.51.100.2\"]`, or remove `handover`",
@@ -121,6 +131,7 @@ impl ZonePolicy {
             map: map.unwrap_or_default(),
             licences,
             slots,
+            domains,
             handover: handover.unwrap_or_default(),
             holders,
             shared: shared.unwrap_or(default.shared),
@@ -137,7 +148,8 @@ impl ZonePolicy {
     /// Returns the licences of all places.
     pub fn all_licences(&self) -> impl Iterator<Item = &Licence> {
         let slots = self.slots.iter().flat_map(|slot| &slot.licences);
-        self.licences.iter().chain(slots)
+        let domains = self.domains.iter().flat_map(|domain| &domain.licences);
+        self.licences.iter().chain(slots).chain(domains)
     }
 
     /// Returns the slots in groups. With `holders`, a group has the slots with the same rights,
@@ -325,14 +337,24 @@ fn takes(zone: ZoneSelector, later: ZoneSelector) -> bool {
 pub(crate) struct Licences {
     pub(crate) node: Identity,
     pub(crate) at: Option<Vec<TrafficSelector>>,
+    /// `at_most`, for a domain.
+    pub(crate) most: Option<u8>,
     pub(crate) licences: Vec<Licence>,
 }
 
 fn licence(value: &Value<'_>, layout: &Layout, map: Option<&MapKind>) -> Option<Licences> {
     let mut table = value.table()?;
-    let node = table.required("node", "\"fa.example.net\"", Value::identity);
+    let node = table.required("node", "\"fa.example.net\"", Value::identity_or_domain);
+    let is_domain = node.as_ref().and_then(Wildcard::read).is_some();
     let zones = table.required("zones", "[\"headers\"]", |value| {
-        licensed_zones(value, layout)
+        let zones = licensed_zones(value, layout)?;
+        match is_domain && zones.contains(&ZoneId(layout.len() as u8)) {
+            true => value.fault(
+                "the payload is licensed to a node by its name only, never to a domain",
+                "remove \"payload\", or write the name of one node as `node`",
+            ),
+            false => Some(zones),
+        }
     });
     let right = table.required("right", "\"read\"", |value| {
         let rights = [Right::Read, Right::Write, Right::Inject];
@@ -346,7 +368,20 @@ fn licence(value: &Value<'_>, layout: &Layout, map: Option<&MapKind>) -> Option<
             Right::Write | Right::Inject => in_headers(value, right, zones.as_deref()?, layout),
         }
     });
-    let at = table.optional("at", handover::at);
+    let at = table.optional("at", |value| match is_domain {
+        true => value.fault(
+            "the places of a domain's nodes are known to the end that distributes their keys",
+            "remove `at`; that end has `at` in the [licensed.NAME] of each node",
+        ),
+        false => handover::at(value),
+    });
+    let most = table.optional("at_most", |value| match is_domain {
+        true => domain::most(value),
+        false => value.fault(
+            "`at_most` limits the nodes of a domain, and this licence is for one node",
+            "remove `at_most`, or write a domain as `node`: \"*.sat.example.net\"",
+        ),
+    });
     table.finish();
     let (node, right) = (node?, right?);
     let licence = |zone| Licence {
@@ -355,7 +390,12 @@ fn licence(value: &Value<'_>, layout: &Layout, map: Option<&MapKind>) -> Option<
         right,
     };
     let licences = zones?.into_iter().map(licence).collect();
-    Some(Licences { node, at, licences })
+    Some(Licences {
+        node,
+        at,
+        most,
+        licences,
+    })
 }
 
 /// Returns the right if it is allowed for these zones. Write and inject rights cover the TCP header

@@ -7,7 +7,7 @@ use crate::down_reason::DownReason;
 use crate::extension::configuration::Inside;
 use crate::refusal::{GrantRefusal, KeyRefusal, Refusal};
 use crypto::Secret;
-use model::{ChildSa, ChildSaId, CsaId, Grant, Identity, IkeSaId, Path, PeerId};
+use model::{ChildSa, ChildSaId, CsaId, Grant, Identity, IkeSaId, Path, PeerId, TrafficSelector};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use wire::ike::{PingCounts, Token};
@@ -200,6 +200,16 @@ pub enum Event {
     ChildAssured {
         /// The new one.
         child: ChildSaId,
+    },
+    /// The peer has offered a slot for a node of a domain that we license, with the node's place.
+    /// The slot comes up next, unless the peer gives up.
+    Placed {
+        /// The peer.
+        peer: PeerId,
+        /// The node.
+        node: Identity,
+        /// The addresses that identify its location.
+        place: Vec<TrafficSelector>,
     },
     /// A licensed node announced the nodes that mobile nodes may move to from it.
     Neighbours {

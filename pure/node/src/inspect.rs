@@ -104,7 +104,8 @@ impl View<'_> {
         let missing = |child: &ChildSaId, csa: &Csa| {
             let child = self.own.tunnels.children().get(*child);
             let current = child.is_some_and(|child| !child.status.draining);
-            let mut ours = licences(csa.peer, csa.child.as_deref(), self.ike);
+            let path = child.map(|child| child.status.path);
+            let mut ours = licences(csa, path, self.ike);
             ours.retain(|licence| current && !csa.agreement.licences.contains(licence));
             ours
         };
@@ -112,6 +113,7 @@ impl View<'_> {
             missing: missing(child, csa),
             csa: csa.id,
             peer: csa.peer,
+            child: csa.child.clone(),
             inbound: csa.inbound.spi,
             outbound: csa.outbound.spi,
             opaque: csa.opaque,

@@ -5,7 +5,7 @@ use super::show::{certificates, list, or, secret, text};
 use super::{DAY, Effect, HOUR, Key, Read, SECOND, put, small, time};
 use crate::psk::psk;
 use crate::value::NO_KEM;
-use crate::{Address, Gateway, Licensed, Neighbour, Party, party};
+use crate::{Address, Gateway, Licensed, Neighbour, Party, domain, party};
 use model::Kem;
 
 /// The keys that all parties have.
@@ -136,14 +136,26 @@ pub(crate) const PARTY: &[Key<Party>] = &[
 ];
 
 /// The other keys of `[licensed.NAME]`.
-pub(crate) const LICENSED: &[Key<Licensed>] = &[Key {
-    name: "address",
-    about: "address or name of the node, with its port if that is not the usual one; we initiate",
-    example: r#""node.example.net""#,
-    effect: Effect::Anew,
-    read: Read::Required(|value, node| put(&mut node.address, Address::read(value))),
-    show: |node| text(&node.address),
-}];
+pub(crate) const LICENSED: &[Key<Licensed>] = &[
+    Key {
+        name: "address",
+        about: "address or name of the node, with its port if that is not the usual one; we \
+            initiate",
+        example: r#""node.example.net""#,
+        effect: Effect::Anew,
+        read: Read::Required(|value, node| put(&mut node.address, Address::read(value))),
+        show: |node| text(&node.address),
+    },
+    Key {
+        name: "at",
+        about: "if the node's domain is licensed: the node reads while a care-of address or an \
+            outer address of the mobile node is in the list. Default: `address`",
+        example: r#"["198.51.100.0/24"]"#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, node| put(&mut node.at, domain::place(value))),
+        show: |node| list(&node.at),
+    },
+];
 
 /// The other keys of `[gateway.NAME]`.
 pub(crate) const GATEWAY: &[Key<Gateway>] = &[Key {

@@ -2,7 +2,7 @@
 
 use super::show::{joined, list, or, text, word};
 use super::{Effect, Key, Read, Shown};
-use crate::{LevelPolicy, Slot, Stance, ZonePolicy};
+use crate::{Domain, LevelPolicy, Slot, Stance, ZonePolicy};
 use model::{Licence, MapKind, Run, ZoneSelector, ZoneSuite};
 
 /// The keys of `[peer.NAME]` about zones. What each may say depends on the others.
@@ -56,9 +56,12 @@ pub(crate) const ZONES: &[Key<ZonePolicy>] = &[
             repeat our last TCP headers while we are out of reach, so that connections survive an \
             outage. `at` limits a licence to places: it applies while a care-of address or an \
             outer address of the mobile node is in the list. Each such node gets its own keys, and \
-            cannot read after a move. A key is sent only if both ends list the licence. `strata \
-            reload` grants and revokes licences without interrupting traffic. Foreign agents that \
-            are licensed nodes read only while alice visits them, if alice agrees.",
+            cannot read after a move. `node = \"*.sat.example.net\"` licenses every node of a \
+            domain, each with its own keys and at its place, and never the payload: up to \
+            `at_most` at once, default 4. The end with the keys has a [licensed.NAME] with `ca` \
+            for each, the other end none. A key is sent only if both ends list the licence. \
+            `strata reload` grants and revokes licences without interrupting traffic. Foreign \
+            agents that are licensed nodes read only while alice visits them, if alice agrees.",
         example: r#"[{ node = "fa.example.net", zones = ["headers"], right = "read" }]"#,
         effect: Effect::Rekeyed,
         read: Read::Together,
@@ -147,7 +150,22 @@ fn map(zones: &ZonePolicy) -> Shown {
 fn licences(zones: &ZonePolicy) -> Shown {
     let everywhere = zones.licences.iter().map(|one| licence(one, zones));
     let slots = zones.slots.iter();
-    list(everywhere.chain(slots.flat_map(|slot| slot_licences(slot, zones))))
+    let slots = slots.flat_map(|slot| slot_licences(slot, zones));
+    let domains = zones.domains.iter();
+    let domains = domains.flat_map(|domain| domain_licences(domain, zones));
+    list(everywhere.chain(slots).chain(domains))
+}
+
+/// Formats the licences of all nodes of a domain.
+fn domain_licences(domain: &Domain, zones: &ZonePolicy) -> Vec<String> {
+    let Domain {
+        node: _,
+        most,
+        licences,
+    } = domain;
+    let licences = licences.iter();
+    let each = licences.map(|one| format!("{} at most {most}", licence(one, zones)));
+    each.collect()
 }
 
 fn licence(licence: &Licence, zones: &ZonePolicy) -> String {

@@ -47,7 +47,7 @@ groups = ["x25519"]
 dscp = 46
 zones = "require"
 layout = [{ zone = "headers", suite = "aes128gcm16" }, "payload"]
-licences = [{ node = "fa", zones = ["headers"], right = "read", at = ["10.3.0.0/16"] }]
+licences = [{ node = "fa", zones = ["headers"], right = "read", at = ["10.3.0.0/16"] }, { node = "*.sat.example.net", zones = ["headers"], right = "read", at_most = 2 }]
 [peer.office.level]
 integrity = { ports = "5004", dscp = 34 }
 opaque_below = "1%"

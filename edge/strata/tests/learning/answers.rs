@@ -95,6 +95,15 @@ pub const SECTIONS: &[Section] = &[
                        behind the headers is in another zone, for any packet and any layout",
             },
             Answer {
+                id: "licence-domain",
+                question: "Who reads by a licence for a domain (`node = \"*.sat.example.net\"`)?",
+                text: "One node after the other, each with keys of its own and while the mobile node is at its \
+                       place. The gateway has a table for each, whose CA must have issued the node's certificate. \
+                       It offers each by its name, and both ends know that name before the node gets a key. Nodes \
+                       outside the domain, of another CA, or beyond `at_most` get no keys. The payload is never \
+                       licensed in this way",
+            },
+            Answer {
                 id: "licence-padding",
                 question: "How does it know the length of a padded payload?",
                 text: "From the IP header, if the octets with the length are licensed, even if `tfc` hides the \

@@ -130,6 +130,7 @@ fn places(is: Tunnel) -> Option<Places> {
         handover,
         holders: None,
         nodes,
+        limits: Vec::new(),
     })
 }
 

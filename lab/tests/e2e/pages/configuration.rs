@@ -12,11 +12,12 @@ use std::path::Path;
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// Commands that make the certificates and public keys that configurations name.
-const CREDENTIALS: [&str; 7] = [
+const CREDENTIALS: [&str; 8] = [
     "pki ca --name Root --out ca",
     "pki issue --ca ca --id gw.example.net",
     "pki issue --ca ca --id alice@example.net",
     "pki issue --ca ca --id bob@staff.example.net",
+    "pki issue --ca ca --id fa.sat.example.net",
     "pki crl --ca ca",
     "pki key --name gw",
     "pki key --name alice",

@@ -363,7 +363,7 @@ impl Candidate<'_> {
             resource: false,
             offered: None,
         };
-        let policy = child::meant(peer, addresses, requested, |_| false)?;
+        let policy = child::meant(peer, addresses, requested, |_| false, |_| &[])?;
         if turn.ctx.overrides.is_closed(peer.id, policy.name) {
             return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
         }

@@ -5,7 +5,7 @@ use crate::child::Agreed;
 use crate::down_reason::DownReason;
 use crate::exchange::first_error;
 use crate::extension::followup::{MOST_FORGOTTEN, Series};
-use model::{ChildSaId, Instant};
+use model::{ChildSaId, Instant, Licence};
 use wire::ike::{Message, NotifyType, Payload};
 
 /// Child SAs that the peer requested.
@@ -47,6 +47,13 @@ impl Openings {
     pub(crate) fn is_open(&self, name: Option<&str>) -> bool {
         let named = |opening: &Opening| opening.agreed.name.as_deref() == name;
         self.incomplete.iter().any(named)
+    }
+
+    /// Returns the licences that we asked for with an unfinished child SA.
+    pub(crate) fn asked(&self, name: &str) -> Option<&[Licence]> {
+        let named = |opening: &&Opening| opening.agreed.name.as_deref() == Some(name);
+        let opening = self.incomplete.iter().find(named);
+        opening.map(|opening| &opening.agreed.asked[..])
     }
 
     /// Drops the unfinished child SA with this name.

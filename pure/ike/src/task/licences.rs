@@ -29,7 +29,7 @@ pub(crate) fn adapt(
     }
 }
 
-/// Applies changed licences of the configuration.
+/// Applies changed licences: of the configuration, or of a path that has moved.
 pub(crate) fn relicense(session: &mut Session, turn: &Turn<'_, '_>) {
     let Some(peer) = turn
         .core
@@ -38,12 +38,15 @@ pub(crate) fn relicense(session: &mut Session, turn: &Turn<'_, '_>) {
     else {
         return;
     };
-    for child in session.children.all_current_mut() {
-        let policy = peer.policy(child.name.as_deref());
+    let current = session.children.all_current();
+    let policies = current.map(|child| session.policy(peer, child.name.as_deref()));
+    let policies: Vec<_> = policies.collect();
+    for (child, policy) in session.children.all_current_mut().zip(policies) {
         if let (Some(policy), Some(agreement), Life::Current(age)) =
             (policy, &child.agreement, &mut child.life)
         {
-            adapt(age, policy.zones, &child.asked, agreement, turn.ctx.now);
+            let zones = policy.zones_for(&child.asked);
+            adapt(age, &zones, &child.asked, agreement, turn.ctx.now);
         }
     }
 }
@@ -76,9 +79,11 @@ pub(crate) fn tell_unlicensed(
 pub(crate) fn why_over(session: &Session, turn: &Turn<'_, '_>) -> DownReason {
     let peer = turn.core.peer(turn.ctx.config);
     let unlicensed = |child: &Child| {
-        let policy = peer.and_then(|peer| peer.policy(child.name.as_deref()));
+        let policy = peer.and_then(|peer| session.policy(peer, child.name.as_deref()));
         let agreed = policy.zip(child.agreement.as_ref());
-        agreed.is_some_and(|(policy, agreement)| zones::takes_back(policy.zones, agreement))
+        agreed.is_some_and(|(policy, agreement)| {
+            zones::takes_back(&policy.zones_for(&child.asked), agreement)
+        })
     };
     match session.children.all_current().any(unlicensed) {
         true => DownReason::Reconfigured,

@@ -92,7 +92,7 @@ pub(crate) fn request(session: &mut Session, id: ChildSaId, turn: &mut Turn<'_, 
     if session.paths.is_unproved(name) {
         return session.children.renew_later(Some(id), turn.ctx);
     }
-    if let Some(policy) = peer.policy(child.name.as_deref()) {
+    if let Some(policy) = session.policy(peer, name) {
         let attempt = Attempt::first(peer, &policy);
         ask(session, id, attempt, turn);
     }
@@ -104,15 +104,14 @@ fn ask(session: &mut Session, id: ChildSaId, attempt: Attempt, turn: &mut Turn<'
     let Some((peer, old)) = peer.zip(old) else {
         return;
     };
-    let policy = peer.policy(old.name.as_deref());
+    let policy = session.policy(peer, old.name.as_deref());
     let offered = policy.and_then(|policy| {
         let unencrypted = unencrypted(peer, Some(old.before()), turn.ctx.today);
         let menu = AllowedEspSuites::to_offer(peer, attempt.groups(peer), unencrypted);
         let ground = session.mode_context(turn.core);
-        let before = old.agreement.as_ref();
         let offer = {
             let spis = turn.ctx.spis(turn.core.id, policy.name);
-            Offer::again(menu, &policy, ground, before, spis)?
+            Offer::again(menu, &policy, ground, old.before(), spis)?
         };
         Some((policy, offer))
     });
@@ -158,9 +157,11 @@ pub(crate) fn answer(
     };
     // A replaced child SA is about to be deleted (section 2.25.1).
     let current = matches!(old.life, Life::Current(_));
-    let (id, name, agreement) = (old.id, old.name.clone(), old.agreement.clone());
+    let (id, name) = (old.id, old.name.clone());
+    let (agreement, asked) = (old.agreement.clone(), old.asked.clone());
     let before = Before {
         agreement: agreement.as_ref(),
+        asked: &asked,
         encrypted: old.encrypted,
     };
     let inherited = turn.ctx.is_inherited(turn.core.id, name.as_deref());
@@ -169,7 +170,7 @@ pub(crate) fn answer(
         return later();
     }
     let policy = turn.core.peer(turn.ctx.config);
-    let Some(policy) = policy.and_then(|peer| peer.policy(name.as_deref())) else {
+    let Some(policy) = policy.and_then(|peer| session.policy(peer, name.as_deref())) else {
         return later();
     };
     match child_terms::agree(session, &policy, Some(before), request, turn) {
@@ -198,7 +199,7 @@ fn conclude(
     child_terms::note_exchange(session, &request, turn);
     let (spi, rival) = (request.spi, request.rival());
     let peer = turn.core.peer(turn.ctx.config);
-    let policy = peer.and_then(|peer| Some((peer, peer.policy(name.as_deref())?)));
+    let policy = peer.and_then(|peer| Some((peer, session.policy(peer, name.as_deref())?)));
     // The child SA may not be wanted any more.
     let ended = |id| session.children.get(id).is_some_and(Child::is_ending);
     let dropped = session.children.current(name.as_deref()).is_none()
@@ -294,7 +295,7 @@ pub(crate) fn succeed(
     turn: &mut Turn<'_, '_>,
 ) -> ChildSaId {
     let id = turn.ctx.child_id();
-    let age = child_terms::age_of(&terms, turn);
+    let age = child_terms::age_of(session, &terms, turn);
     licences::tell_unlicensed(session, old, &terms, turn);
     session
         .children

@@ -90,12 +90,14 @@ fn note_room(session: &mut Session, id: ChildSaId) {
 
 /// Returns true if the peer may be asked for a child SA. One of several for the same traffic
 /// requires the peer's support, and "the fallback SA". A slot requires a first child SA with
-/// zones.
-fn is_possible(session: &Session, name: Option<&str>) -> bool {
+/// zones, and one for a domain is requested by the end that can name its nodes.
+fn is_possible(session: &Session, policy: &Policy<'_>) -> bool {
+    let name = policy.name;
     let first = session.children.current(None);
     let first = first.and_then(|first| session.children.get(first));
     if config::is_slot(name) {
-        return first.is_some_and(|first| first.agreement.is_some());
+        let has_zones = first.is_some_and(|first| first.agreement.is_some());
+        return has_zones && policy.domain.is_none();
     }
     let several = session.terms.resources && !session.upkeep.is_full && first.is_some();
     several || !resource::is_additional(name)
@@ -112,7 +114,7 @@ fn is_missing(session: &Session, policy: &Policy<'_>, peer: PeerId, ctx: &Contex
     };
     let ours = || session.terms.contact.ours && (policy.auto || inherited());
     let mut asked = session.queue.tasks_of::<NewChild>();
-    is_possible(session, name)
+    is_possible(session, policy)
         && ctx.overrides.of(peer, name).unwrap_or_else(ours)
         && session.children.current(name).is_none()
         && !session.openings.is_open(name)

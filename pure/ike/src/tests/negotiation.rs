@@ -328,7 +328,7 @@ fn a_successor_that_is_made_after_all_begins_with_short_pauses_again() {
 }
 
 /// Private status notifies of this implementation.
-const STATUS: [NotifyType; 16] = [
+const STATUS: [NotifyType; 18] = [
     NotifyType::USE_BEET_MODE,
     NotifyType::ZONE_MAP,
     NotifyType::KEY_ACCEPTED,
@@ -345,6 +345,8 @@ const STATUS: [NotifyType; 16] = [
     NotifyType::ADD_SA_ADDRESS,
     NotifyType::REMOVE_SA_ADDRESS,
     NotifyType::IP_PARAMETER,
+    NotifyType::PLACE,
+    NotifyType::PATH_SELECTORS,
 ];
 
 /// Private errors of this implementation.

@@ -9,16 +9,16 @@
 //!
 //! The notification of the node and its answer are housekeeping.
 
-use super::grants::{Gone, Grants};
+use super::grants::{Csa, Gone, Grants};
 use crate::config::Role;
 use crate::effects::{Effect, IkeCommand, Turn};
 use crate::tunnels::Tunnels;
 use crate::{Cause, Ending, Event};
 use crypto::Secret;
 use esp::Command;
-use ike::is_slot;
+use ike::{is_slot, path_of};
 use model::{
-    ChildSa, ChildSaId, CsaId, Deadline, Grant, Identity, IkeSaId, Instant, Licence, PeerId,
+    ChildSa, ChildSaId, CsaId, Deadline, Grant, Identity, IkeSaId, Instant, Licence, Path, PeerId,
 };
 use std::time::Duration;
 
@@ -266,7 +266,7 @@ impl Distribution {
 
     // Licences that end while packets flow.
 
-    /// Limits the licences of a child SA to those of the configuration.
+    /// Limits the licences of a child SA to those of the configuration, on the path that it has.
     pub fn limit(
         &mut self,
         child: ChildSaId,
@@ -275,7 +275,9 @@ impl Distribution {
         turn: &mut Turn<'_>,
     ) {
         let csa = self.grants.of(child);
-        let allowed = csa.map(|csa| licences(csa.peer, csa.child.as_deref(), turn.ike));
+        let path = tunnels.children().get(child);
+        let path = path.map(|child| child.status.path);
+        let allowed = csa.map(|csa| licences(csa, path, turn.ike));
         self.limit_to(child, &allowed.unwrap_or_default(), why, tunnels, turn);
     }
 
@@ -356,14 +358,23 @@ fn take_back(gone: Gone, why: &Ending, tunnels: &Tunnels, turn: &mut Turn<'_>) {
     }
 }
 
-/// Returns the configured licences of a peer's child SA.
-pub(crate) fn licences(peer: PeerId, child: Option<&str>, ike: &ike::Engine) -> Vec<Licence> {
-    let Some(peer) = ike.peer(peer) else {
+/// Returns the configured licences of a composite SA on a path.
+pub(crate) fn licences(csa: &Csa, path: Option<Path>, ike: &ike::Engine) -> Vec<Licence> {
+    let Some(peer) = ike.peer(csa.peer) else {
         return Vec::new();
     };
-    let slot = child.and_then(|child| peer.slot(child));
+    let child = csa.child.as_deref();
+    let is_further = path_of(child).is_some_and(|number| number > 1);
+    let further = path.filter(|_| is_further);
+    let slot = match further {
+        Some(path) => peer.slot_on(path),
+        None => child.and_then(|child| peer.slot(child)),
+    };
     match (&peer.role, slot) {
-        (Role::Vpn { .. }, Some(slot)) => slot.zones.licences.clone(),
+        (Role::Vpn { .. }, Some(slot)) => {
+            let zones = slot.zones_for(&csa.agreement.licences);
+            zones.licences.clone()
+        }
         (Role::Vpn { zones, .. }, None) if !is_slot(child) => zones.licences.clone(),
         _ => Vec::new(),
     }

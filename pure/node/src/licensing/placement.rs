@@ -22,6 +22,9 @@
 //!   for [`MIGRATION`] at most. The new node fetches its key from the previous one
 //!   (`migration.rs`).
 //!
+//! An end may license all nodes of a domain. It learns the location of each node with the offer of
+//! the node's slot, from the end that distributes keys ([`Placement::learn`]).
+//!
 //! For a mobile node in two places at once, the location that it sends from counts.
 //!
 //! A home agent whose mobile node is bound nowhere any more takes all keys of slots back. The
@@ -35,7 +38,8 @@ use super::slots::Tunnel;
 use crate::effects::{IkeCommand, Turn};
 use crate::mobile_ip::{self, HomeEvent, MobileIp};
 use crate::tunnels::Tunnels;
-use model::{ChildSaId, Deadline, Identity, IkeSaId, Instant, PeerId};
+use crate::tunnels::live_paths::SlotUse;
+use model::{ChildSaId, Deadline, Identity, IkeSaId, Instant, PeerId, TrafficSelector};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -130,7 +134,8 @@ impl Placement {
             let places = self.places.get(&peer).cloned();
             let site = &mut Site::new(peer, distribution, tunnels, turn);
             match places.filter(|_| tunnels.established(peer).is_some()) {
-                Some(places) => {
+                Some(mut places) => {
+                    places.nodes.extend_from_slice(tunnel.learned());
                     self.follow_tunnel(&places, &mut tunnel, mobile_ip, site);
                     self.put(peer, tunnel);
                 }
@@ -166,7 +171,8 @@ impl Placement {
         tunnel.leave_tokened(site);
         let mut near = self.near(places, tunnel.here());
         near.retain(|node| site.gives_to(node).is_some());
-        tunnel.tend(&near, site);
+        places.limit(&mut near);
+        tunnel.tend(&near, &places.limits, site);
         tunnel.share(places.holders, &near, site);
         tunnel.renew_spent(site);
         tunnel.choose(site);
@@ -222,6 +228,17 @@ impl Placement {
         }
     }
 
+    /// Records the location of a node of a licensed domain, which the peer offers that distributes
+    /// the node's keys.
+    pub(crate) fn learn(&mut self, peer: PeerId, node: Identity, place: Vec<TrafficSelector>) {
+        if self.places.contains_key(&peer) {
+            let mut tunnel = self.take(peer).unwrap_or_default();
+            tunnel.learn(node, place);
+            self.put(peer, tunnel);
+            self.stirred.insert(peer);
+        }
+    }
+
     /// Records the neighbours that a licensed node announced.
     pub(crate) fn note_neighbours(&mut self, node: Identity, neighbours: Vec<Identity>) {
         if self.neighbours.get(&node) == Some(&neighbours) {
@@ -247,6 +264,17 @@ impl Placement {
     /// Returns the child SA of the slot that sends for a peer, if a slot does.
     pub(crate) fn sent_on(&self, peer: PeerId) -> Option<ChildSaId> {
         self.tunnels.get(&peer)?.sent_on()
+    }
+
+    /// Returns the use of a peer's slots.
+    pub(crate) fn slots(&self, peer: PeerId) -> SlotUse {
+        let tunnel = self.tunnels.get(&peer);
+        let sends = tunnel.and_then(Tunnel::sent_on);
+        let has_node = tunnel.is_some_and(|tunnel| !tunnel.here().is_empty());
+        SlotUse {
+            sends,
+            is_awaited: has_node && sends.is_none(),
+        }
     }
 
     /// Returns the hand-over mode for a peer, if it has locations.

@@ -1,6 +1,8 @@
 //! Locations of licensed nodes whose licences hold only there.
 
+use ike::slot_name;
 use model::{Identity, TrafficSelector};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// Time and source of the keys for the licensed nodes that a tunnel moves to.
@@ -22,8 +24,20 @@ pub struct Places {
     pub handover: Handover,
     /// Limit of nodes that hold the keys of a shared slot; `None` if no slot is shared.
     pub holders: Option<usize>,
-    /// The nodes, each with the addresses that identify its location.
+    /// The nodes, each with the addresses that identify its location. The nodes of a domain are
+    /// learned from the end that distributes their keys.
     pub nodes: Vec<(Identity, Vec<TrafficSelector>)>,
+    /// The domains whose nodes we distribute keys to.
+    pub limits: Vec<Limit>,
+}
+
+/// A limit of the nodes of one domain that have keys at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limit {
+    /// Names of the slots of all its nodes.
+    pub slots: BTreeSet<String>,
+    /// Most slots at once.
+    pub most: usize,
 }
 
 impl Places {
@@ -35,6 +49,18 @@ impl Places {
         };
         let nodes = self.nodes.iter();
         nodes.filter_map(move |(node, selectors)| at(selectors).then_some(node))
+    }
+
+    /// Limits the nodes of each domain to as many as may have keys at once, the first ones.
+    pub(super) fn limit(&self, nodes: &mut Vec<Identity>) {
+        for limit in &self.limits {
+            let mut count = 0;
+            nodes.retain(|node| {
+                let is_of = limit.slots.contains(&slot_name([node]));
+                count += usize::from(is_of);
+                !is_of || count <= limit.most
+            });
+        }
     }
 
     /// Returns the nodes at the location of any of these addresses.

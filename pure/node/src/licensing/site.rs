@@ -44,24 +44,54 @@ impl<'a, 't> Site<'a, 't> {
         self.slots
     }
 
-    /// Returns the slots of any of these nodes, in the order of the nodes.
-    pub fn slots_of<'n>(
-        &self,
-        nodes: &'n [Identity],
-    ) -> impl Iterator<Item = &'t Slot> + use<'n, 't> {
-        let slots = self.slots;
-        let of = move |node: &Identity| slots.iter().find(|slot| slot.nodes.contains(node));
-        let first = move |(at, node): (usize, &'n Identity)| {
-            let slot = of(node)?;
-            let earlier = nodes[..at].iter().any(|other| slot.nodes.contains(other));
-            (!earlier).then_some(slot)
-        };
-        nodes.iter().enumerate().filter_map(first)
+    /// Returns the slots of these nodes, in the order of the nodes.
+    pub fn slots_of(&self, nodes: &[Identity]) -> Vec<&'t Slot> {
+        let mut slots: Vec<&'t Slot> = Vec::new();
+        for node in nodes {
+            let of_node = self.slots.iter().filter(|slot| self.is_of(slot, node));
+            for slot in of_node {
+                if slots.iter().all(|known| known.name != slot.name) {
+                    slots.push(slot);
+                }
+            }
+        }
+        slots
+    }
+
+    /// Returns true if a slot is for a node. The slot of a domain is for the nodes that the
+    /// agreements of its child SAs name.
+    fn is_of(&self, slot: &Slot, node: &Identity) -> bool {
+        match slot.domain {
+            None => slot.nodes.contains(node),
+            Some(_) => {
+                let mut children = self.slot_children(&slot.name);
+                children.any(|(id, _)| self.node_in(slot, id) == Some(node))
+            }
+        }
+    }
+
+    /// Returns true if a slot's child SA is for a node that the tunnel passes. Only a slot of a
+    /// domain has child SAs for different nodes.
+    pub fn is_for(&self, slot: &Slot, child: ChildSaId, here: &[Identity]) -> bool {
+        let node = || self.node_in(slot, child);
+        slot.domain.is_none() || node().is_some_and(|node| here.contains(node))
+    }
+
+    /// Returns the node that the agreement of a child SA names, if the slot is for a domain.
+    fn node_in(&self, slot: &Slot, child: ChildSaId) -> Option<&Identity> {
+        let csa = self.distribution.grants().of(child)?;
+        slot.node_of(&csa.agreement.licences)
+    }
+
+    /// Returns the slot of a child SA, if it is one.
+    fn configured(&self, child: &Child) -> Option<&'t Slot> {
+        let name = child.status.name.as_ref()?;
+        self.slots.iter().find(|slot| slot.name == *name)
     }
 
     /// Returns the names of the slots of these nodes.
     pub fn slot_names(&self, nodes: &[Identity]) -> BTreeSet<String> {
-        let slots = self.slots_of(nodes);
+        let slots = self.slots_of(nodes).into_iter();
         slots.map(|slot| slot.name.clone()).collect()
     }
 
@@ -89,10 +119,12 @@ impl<'a, 't> Site<'a, 't> {
     }
 
     /// Returns the node that a slot's child SA serves. For a shared slot, that is the node at the
-    /// tunnel's location.
+    /// tunnel's location, and for one of a domain the node that the agreement names.
     pub fn node_of(&self, child: ChildSaId, here: &[Identity]) -> Option<Identity> {
-        let name = self.slot_of(child)?;
-        let slot = self.slots.iter().find(|slot| slot.name == name)?;
+        let slot = self.configured(self.child(child)?)?;
+        if slot.domain.is_some() {
+            return self.node_in(slot, child).cloned();
+        }
         let here = here.iter().find(|node| slot.nodes.contains(node));
         here.or(slot.nodes.first()).cloned()
     }
@@ -136,6 +168,11 @@ impl<'a, 't> Site<'a, 't> {
     /// Returns true if a child SA does not send yet.
     pub fn is_waiting(&self, id: ChildSaId) -> bool {
         self.tunnels.is_waiting(id)
+    }
+
+    /// Returns true if a child SA is on a path that is not used.
+    pub fn is_off(&self, id: ChildSaId) -> bool {
+        self.tunnels.is_off(id)
     }
 
     pub fn may_be_sent_on(&self, id: ChildSaId) -> bool {

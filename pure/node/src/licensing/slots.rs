@@ -2,13 +2,13 @@
 
 use super::holders::Sharing;
 use super::placement::{MIGRATION, PATIENCE};
-use super::places::Handover;
+use super::places::{Handover, Limit};
 use super::site::Site;
-use crate::effects::IkeCommand;
+use crate::effects::{Effect, IkeCommand};
 use crate::{Ending, Event};
 use esp::Command;
-use ike::is_slot;
-use model::{ChildSaId, Identity, Instant};
+use ike::{Slot, is_slot};
+use model::{ChildSaId, Identity, Instant, TrafficSelector};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -19,6 +19,10 @@ const STRAGGLERS: Duration = Duration::from_secs(2);
 /// Interval of checks which of several ready slots the mobile node uses.
 const GLANCE: Duration = Duration::from_millis(200);
 
+/// Most nodes of licensed domains whose locations are remembered: as many as a tunnel may have child
+/// SAs.
+const MOST_LEARNED: usize = 64;
+
 /// State of one tunnel with slots.
 #[derive(Default)]
 pub(super) struct Tunnel {
@@ -26,6 +30,8 @@ pub(super) struct Tunnel {
     end: Option<IpAddr>,
     /// Nodes that the tunnel passes, the likeliest first.
     here: Vec<Identity>,
+    /// Locations of nodes of licensed domains, as the other end offered them, the latest last.
+    learned: Vec<(Identity, Vec<TrafficSelector>)>,
     /// State of the shared slots.
     sharing: Sharing,
     /// Node that the traffic is sealed for.
@@ -102,6 +108,20 @@ impl Tunnel {
     /// Sets the outer address of the peer. Returns the one before.
     pub(super) const fn set_end(&mut self, end: Option<IpAddr>) -> Option<IpAddr> {
         std::mem::replace(&mut self.end, end)
+    }
+
+    /// Records the location of a node of a licensed domain.
+    pub(super) fn learn(&mut self, node: Identity, place: Vec<TrafficSelector>) {
+        self.learned.retain(|(known, _)| *known != node);
+        if self.learned.len() == MOST_LEARNED {
+            self.learned.remove(0);
+        }
+        self.learned.push((node, place));
+    }
+
+    /// Returns the nodes of licensed domains whose locations are known.
+    pub(super) fn learned(&self) -> &[(Identity, Vec<TrafficSelector>)] {
+        &self.learned
     }
 
     /// Returns the nodes that the tunnel passes.
@@ -219,16 +239,9 @@ impl Tunnel {
 
     /// Requests the slots that are wanted, and closes others. Covers only nodes that we can
     /// distribute keys to. All other slots are left to the peer.
-    pub(super) fn tend(&mut self, near: &[Identity], site: &mut Site<'_, '_>) {
+    pub(super) fn tend(&mut self, near: &[Identity], limits: &[Limit], site: &mut Site<'_, '_>) {
         let now = site.turn.now;
         let wanted = site.slot_names(near);
-        for slot in &wanted {
-            let closes = self.opened.insert(slot.clone(), None);
-            if closes.is_none() {
-                // Every node with a location has a slot.
-                site.open(slot);
-            }
-        }
         let sent_on = self.sent_on.and_then(|child| site.slot_of(child));
         for (slot, closes) in &mut self.opened {
             let is_left = !wanted.contains(slot) && sent_on != Some(slot.as_str());
@@ -236,11 +249,42 @@ impl Tunnel {
                 *closes = Some(now + STRAGGLERS);
             }
         }
+        for slot in &wanted {
+            let is_new = !self.opened.contains_key(slot);
+            if is_new && !self.make_room(slot, limits, site) {
+                continue;
+            }
+            self.opened.insert(slot.clone(), None);
+            if is_new {
+                // Every node with a location has a slot.
+                site.open(slot);
+            }
+        }
         let due = |_: &String, closes: &mut Option<Instant>| closes.is_some_and(|at| at <= now);
         let closed: Vec<_> = self.opened.extract_if(.., due).collect();
         for (slot, _) in closed {
             site.release(&slot);
         }
+    }
+
+    /// Makes room for the slot of a domain's node. If as many have slots as may, the slot that was
+    /// left first closes at once. Returns false if none was left.
+    fn make_room(&mut self, slot: &str, limits: &[Limit], site: &mut Site<'_, '_>) -> bool {
+        let Some(limit) = limits.iter().find(|limit| limit.slots.contains(slot)) else {
+            return true;
+        };
+        let all = self.opened.iter();
+        let all = all.filter(|(other, _)| limit.slots.contains(*other));
+        if all.clone().count() < limit.most {
+            return true;
+        }
+        let left = all.filter_map(|(other, closes)| Some((closes.as_ref()?, other)));
+        let Some(left) = left.min().map(|(_, left)| left.clone()) else {
+            return false;
+        };
+        self.opened.remove(&left);
+        site.release(&left);
+        true
     }
 
     /// Distributes the keys of shared slots to the nodes that are near, up to the limit.
@@ -280,8 +324,9 @@ impl Tunnel {
     /// Sends on the slot of the tunnel's location, if one is ready.
     pub(super) fn choose(&mut self, site: &mut Site<'_, '_>) {
         let now = site.turn.now;
-        let ready = site.slots_of(&self.here).filter_map(|slot| {
-            let child = self.ready_child(&slot.name, site)?;
+        let slots = site.slots_of(&self.here).into_iter();
+        let ready = slots.filter_map(|slot| {
+            let child = self.ready_child(slot, site)?;
             let serves = site.serves(slot, child, &self.here);
             serves.then(|| (child, site.turn.plane.observed(child).heard))
         });
@@ -322,19 +367,20 @@ impl Tunnel {
                 site.turn.check(site.peer);
             }
         }
-        if let Some(chosen) = chosen {
+        if let Some(chosen) = chosen.filter(|chosen| !site.is_off(*chosen)) {
             site.turn.add(Command::Prefer(chosen));
         }
         self.sent_on = chosen;
+        site.turn.add(Effect::ReviewPaths(site.peer));
     }
 
     /// Returns the newest child SA of a slot that is not spent, and that the peer and the nodes are
     /// ready for.
-    fn ready_child(&self, slot: &str, site: &Site<'_, '_>) -> Option<ChildSaId> {
-        let mut children = site.slot_children(slot).map(|(id, _)| id);
+    fn ready_child(&self, slot: &Slot, site: &Site<'_, '_>) -> Option<ChildSaId> {
+        let mut children = site.slot_children(&slot.name).map(|(id, _)| id);
         children.find(|id| {
             let is_new = !self.spent.contains_key(id) && !site.is_waiting(*id);
-            is_new && site.may_be_sent_on(*id)
+            is_new && site.is_for(slot, *id, &self.here) && site.may_be_sent_on(*id)
         })
     }
 }

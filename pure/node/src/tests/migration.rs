@@ -90,6 +90,7 @@ fn with_places(mut config: Config, licensed: &[usize]) -> Config {
         holders: None,
         handover: Handover::Dkm,
         nodes: licensed.iter().map(place).collect(),
+        limits: Vec::new(),
     };
     config.peers[0].places = Some(places);
     config

@@ -8,12 +8,12 @@ use crate::bystander::{self, Bystander};
 use crate::credential;
 use crypto::Secret;
 use ike::{
-    Addressing, Config, Credential, Engine, FRAGMENT, KeyLog, Peer, PeerRole, PeerTerms, Pool,
-    SaStatus, Stance, ZonePolicy,
+    Addressing, Config, Credential, Domain, Engine, FRAGMENT, KeyLog, Peer, PeerRole, PeerTerms,
+    Pool, SaStatus, Slot, Stance, ZonePolicy,
 };
 use model::{
     CsaId, Features, Grant, GrantHalf, Identity, IkeSaId, Instant, Kem, Licence, Mode, Path,
-    PeerId, Right, Selectors, Shared, Spi, Suite, TrafficSelector, ZoneId, ZoneSelector,
+    PeerId, Right, Selectors, Shared, Spi, Suite, TrafficSelector, Wildcard, ZoneId, ZoneSelector,
 };
 use std::time::Duration;
 
@@ -313,6 +313,7 @@ impl Scene {
         kems: &[Option<Kem>],
         psk: Option<&str>,
     ) -> Peer {
+        let slots = slots(&role);
         let mut peer = Peer::new(id, named(identity), role);
         peer.psk = psk.map(|psk| Secret::new(psk.into()));
         peer.terms = Shared::from(PeerTerms {
@@ -324,10 +325,25 @@ impl Scene {
             },
             window: self.window,
             kems: kems.to_vec(),
+            slots,
             ..PeerTerms::default()
         });
         peer
     }
+}
+
+/// Returns slots for a domain of licensed nodes.
+fn slots(role: &PeerRole) -> Vec<Slot> {
+    let PeerRole::Vpn { zones, .. } = role else {
+        return Vec::new();
+    };
+    let pattern = named("*.sat.example.net");
+    let domain = Domain {
+        names: Wildcard::read(&pattern).expect("it is a pattern"),
+        rights: vec![(ZoneId::DESIGNATED, Right::Read)],
+    };
+    let slot = |number| Slot::of_domain(&pattern, number, domain.clone(), zones);
+    (1..=2).map(slot).collect()
 }
 
 fn named(identity: &str) -> Identity {

@@ -2,13 +2,17 @@
 
 use crypto::Secret;
 use model::{
-    Identity, Licence, MapKind, Mode, Right, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
+    Identity, Licence, MapKind, Mode, Right, TrafficSelector, Wildcard, ZoneId, ZoneSelector,
+    ZoneSuite,
 };
 use node::mobile_ip::{
     Algorithm, Association, Config as Part, ForeignAgentConfig, HomeAgentConfig, Lifetime,
     MobileNodeConfig, Replay,
 };
-use node::{Addressing, Config, Handover, Lifetimes, Peer, Places, Role, Slot, Stance, ZonePolicy};
+use node::{
+    Addressing, Config, Domain, Handover, Lifetimes, Limit, Peer, Places, Role, Slot, Stance,
+    ZonePolicy, slot_name,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -57,6 +61,11 @@ pub struct Policies {
     pub liveness: Duration,
     /// True if agents may read payloads as well.
     pub payload: bool,
+    /// Most agents with keys at once at the mobile node and at home, if both ends license the
+    /// agents by their domain.
+    pub domain: Option<[u8; 2]>,
+    /// True if the agents of the domain may write.
+    pub writes: bool,
 }
 
 impl Policies {
@@ -70,6 +79,16 @@ impl Policies {
             child_lifetime: Lifetimes::default().child,
             liveness: Duration::from_secs(5),
             payload: false,
+            domain: None,
+            writes: false,
+        }
+    }
+
+    /// Lets both ends license the agents by their domain, up to a number of them at once.
+    pub fn by_domain(handover: Handover, most: u8) -> Self {
+        Self {
+            domain: Some([most; 2]),
+            ..Self::new(handover)
         }
     }
 
@@ -89,18 +108,35 @@ impl Policies {
         places.iter().chain(next).copied().collect()
     }
 
+    const fn right(&self) -> Right {
+        if self.writes {
+            Right::Write
+        } else {
+            Right::Read
+        }
+    }
+
     /// Returns the slots of an end.
     fn slots(&self, end: usize) -> Vec<Slot> {
         let agents = &self.licensed[end];
+        if let Some(most) = self.domain.filter(|_| end == MOBILE) {
+            return slots_of_domain(most[MOBILE], self.right());
+        }
         match self.holders[end] {
             None => {
                 let zones = if self.payload { 1..=2 } else { 1..=1 };
                 let slot = |agent: &usize| {
                     let licences = zones.clone().map(|zone| Licence {
                         zone: ZoneId(zone),
+                        right: self.right(),
                         ..licence(agent)
                     });
-                    Slot::new(identity(AGENT + agent), licences, &self::zones())
+                    let slot = Slot::new(identity(AGENT + agent), licences, &self::zones());
+                    let place = self.domain.map(|_| place(*agent));
+                    Slot {
+                        place: place.unwrap_or_default(),
+                        ..slot
+                    }
                 };
                 agents.iter().map(slot).collect()
             }
@@ -111,6 +147,34 @@ impl Policies {
             }
         }
     }
+}
+
+/// Returns the slots of the mobile node for the domain of the agents.
+fn slots_of_domain(most: u8, right: Right) -> Vec<Slot> {
+    let pattern = "*.example.net".parse().unwrap();
+    let domain = Domain {
+        names: Wildcard::read(&pattern).unwrap(),
+        rights: vec![(ZoneId::DESIGNATED, right)],
+    };
+    let slot = |number| Slot::of_domain(&pattern, number, domain.clone(), &zones());
+    (1..=most).map(slot).collect()
+}
+
+/// Returns the limit at home of the agents with keys at once.
+fn limit(agents: &[usize], most: u8) -> Limit {
+    let slots = agents
+        .iter()
+        .map(|agent| slot_name([&identity(AGENT + agent)]));
+    Limit {
+        slots: slots.collect(),
+        most: most.into(),
+    }
+}
+
+/// Returns the addresses that identify the location of an agent.
+fn place(agent: usize) -> Vec<TrafficSelector> {
+    let at = TrafficSelector::from_prefix(ADDRESSES[AGENT + agent].into(), 32);
+    at.into_iter().collect()
 }
 
 pub fn identity(who: usize) -> Identity {
@@ -152,14 +216,16 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         }
     };
     if who < AGENT {
-        let nodes = policies.licensed[who].iter().map(|agent| {
-            let at = TrafficSelector::from_prefix(ADDRESSES[AGENT + agent].into(), 32);
-            (identity(AGENT + agent), at.into_iter().collect())
-        });
+        let agents = policies.licensed[who].iter();
+        let known = agents.filter(|_| who == HOME || policies.domain.is_none());
+        let nodes = known.map(|agent| (identity(AGENT + agent), place(*agent)));
+        let limits = policies.domain.iter().filter(|_| who == HOME);
+        let limits = limits.map(|most| limit(&policies.licensed[who], most[who]));
         peers[0].places = Some(Places {
             handover: policies.handover,
             holders: policies.holders[who],
             nodes: nodes.collect(),
+            limits: limits.collect(),
         });
     }
     let own = who.checked_sub(AGENT);

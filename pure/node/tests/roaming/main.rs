@@ -6,6 +6,7 @@
 mod attacks;
 #[path = "../../src/tests/datagram.rs"]
 mod datagram;
+mod domain;
 mod flows;
 mod handover;
 mod holders;

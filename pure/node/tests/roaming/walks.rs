@@ -50,6 +50,16 @@ fn walks_among_agents_that_share_keys_end_with_ends_that_agree() {
     });
 }
 
+/// The same number of walks with a mobile node that licenses the agents by their domain, and learns
+/// where they are: nobody reads behind it either.
+// Recovers: licence-domain
+#[test]
+fn walks_of_a_mobile_node_that_licenses_a_domain_end_with_ends_that_agree() {
+    walk_all("roaming_domain_walks", |seed| {
+        Policies::by_domain(WAYS[seed as usize % 2], 1 + (seed / 2 % 4) as u8)
+    });
+}
+
 fn walk_all(name: &str, policies: impl Fn(u64) -> Policies + Sync) {
     let policies = &policies;
     let [few, all] = WALKS;

@@ -38,9 +38,10 @@ pub use message::{Datagram, MAX_MESSAGE, MAX_PAYLOADS, Message};
 pub use notify::{Delete, Notify};
 pub use payload::{Authentication, KeyExchange, Payload};
 pub use private::{
-    GrantOffer, GrantReply, MAX_LICENCES, MAX_NODES, PingCounts, SecretShare, VENDOR_ID_TEXT,
-    WINDOWS, ZONE_MAP_VERSION, decode_csa, decode_licences, decode_nodes, decode_zone_map,
-    encode_csa, encode_licences, encode_nodes, encode_zone_map,
+    GrantOffer, GrantReply, MAX_LICENCES, MAX_NODES, MAX_RANGES, PingCounts, SecretShare,
+    VENDOR_ID_TEXT, WINDOWS, ZONE_MAP_VERSION, decode_csa, decode_licences, decode_nodes,
+    decode_place, decode_zone_map, encode_csa, encode_licences, encode_nodes, encode_place,
+    encode_zone_map,
 };
 pub use proposal::{Attribute, MAX_PROPOSALS, MAX_TRANSFORMS, Proposal, Transform};
 pub use registry::{

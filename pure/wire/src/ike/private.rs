@@ -16,6 +16,7 @@
 //!  REVOKE     CSA (8)
 //!  PING_COUNTS  nothing in a request; Received (8) | Answered (8) | Withheld (8) in a response
 //!  OFFER      one node
+//!  PLACE      traffic selectors, as in a payload of them: where the node of an OFFER is
 //!  NEIGHBOURS any number of nodes
 //!    node     ID Type (1) | Length (2) | Identity
 //!  Suite      Cipher (2) | Key bits (2) | [Integrity (2)]
@@ -37,12 +38,12 @@
 //! exactly one form, and any other form of it is refused.
 
 use super::identification::{data_of, from_parts, kind_of};
-use super::{EncryptionId, IdType, IntegrityId, KeyDirection, RefusalCode};
+use super::{EncryptionId, IdType, IntegrityId, KeyDirection, RefusalCode, TrafficSelectors};
 use crate::codec::{Codec, Malformed, Reader};
 use crate::zoned::{MAX_RUNS, MAX_ZONES, Map};
 use model::{
-    CsaId, Hmac, Identity, Licence, MapKind, Right, Run, Sha2, Span, Spi, Zone, ZoneAgreement,
-    ZoneId, ZoneSelector, ZoneSuite,
+    CsaId, Hmac, Identity, Licence, MapKind, Right, Run, Sha2, Span, Spi, TrafficSelector, Zone,
+    ZoneAgreement, ZoneId, ZoneSelector, ZoneSuite,
 };
 use std::time::Duration;
 use zeroize::Zeroizing;
@@ -55,6 +56,9 @@ pub const ZONE_MAP_VERSION: u8 = 1;
 
 /// Most licences of an agreement that is read.
 pub const MAX_LICENCES: usize = 32;
+
+/// Most ranges of addresses of a place that is read.
+pub const MAX_RANGES: usize = 32;
 
 /// Most nodes of a list that is read.
 pub const MAX_NODES: usize = 32;
@@ -500,6 +504,28 @@ pub fn decode_nodes(data: &[u8]) -> Result<Vec<Identity>, Malformed> {
         nodes.push(read_node(&mut r)?);
     }
     Ok(nodes)
+}
+
+/// Returns the data of PLACE.
+pub fn encode_place(place: &[TrafficSelector]) -> Vec<u8> {
+    let mut out = Vec::new();
+    TrafficSelectors(place.to_vec()).encode(&mut out);
+    out
+}
+
+/// Reads the data of PLACE: addresses, of any protocol and port.
+pub fn decode_place(data: &[u8]) -> Result<Vec<TrafficSelector>, Malformed> {
+    const WHAT: &str = "the PLACE notify";
+    let mut r = Reader::new(WHAT, data);
+    let TrafficSelectors(mut place) = TrafficSelectors::read(&mut r)?;
+    r.finish()?;
+    if place.len() > MAX_RANGES {
+        return Err(Malformed::TooMany(WHAT));
+    }
+    for range in &mut place {
+        (range.protocol, range.ports) = (0, 0..=u16::MAX);
+    }
+    Ok(place)
 }
 
 /// Returns the data of ONWARD.
