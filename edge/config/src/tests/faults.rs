@@ -577,8 +577,8 @@ fn licences_name_known_zones_and_the_payload_only_by_its_name() {
         right.contains("`forge` is not known | possible here: `read`, `write`, `inject`"),
         "{right}"
     );
-    let pattern = only_fault_in_office(&licences("[\"headers\"]").replace("fa", "*.net"));
-    assert!(pattern.contains("`*.net` is not an identity"), "{pattern}");
+    let pattern = only_fault_in_office(&licences("[\"headers\"]").replace("fa", "*@net"));
+    assert!(pattern.contains("`*@net` is not an identity"), "{pattern}");
 }
 
 /// DESIGN section 3: write rights cover the TCP window in the first zone, and inject rights the TCP
