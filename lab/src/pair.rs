@@ -309,7 +309,7 @@ impl Pair {
 
 /// Adds a policy route for packets from an address, and a default route that is used only if no
 /// better one is left.
-fn add_way(host: &Host, from: &str, via: &str) -> Result<()> {
+pub(crate) fn add_way(host: &Host, from: &str, via: &str) -> Result<()> {
     for command in [
         format!("route add default via {via} metric 4000"),
         format!("route add default via {via} table 100"),

@@ -114,6 +114,8 @@ pub enum Why {
     Lifetime,
     /// The registration of the mobile node ended; at a home agent.
     Unbound,
+    /// The path that the node was on has other addresses.
+    Moved,
     /// The tunnel is down; at a licensed node: the IKE SA with its gateway is down.
     Down,
     /// The IKE SA with the licensed node is gone.

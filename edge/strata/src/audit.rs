@@ -173,6 +173,7 @@ const fn why(why: Why) -> &'static str {
         Why::Reload => "configuration changed",
         Why::Lifetime => "lifetime over",
         Why::Unbound => "registration over",
+        Why::Moved => "path moved",
         Why::Down => "peer down",
         Why::NodeGone => "node disconnected",
     }

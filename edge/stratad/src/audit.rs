@@ -234,6 +234,7 @@ pub fn record(event: &Event, names: &PeerNames, today: UnixTime, now: Instant) -
         | Event::PeerDown { .. }
         | Event::Configured { .. }
         | Event::ChildUp { .. }
+        | Event::UnencryptedLow { .. }
         | Event::ChildRekeyed { .. }
         | Event::IkeRekeyed { .. }
         | Event::EcnUnused { .. }
@@ -362,6 +363,7 @@ fn ending(why: &Ending) -> (Why, Option<String>) {
         Ending::Reconfigured => (Why::Reload, None),
         Ending::LifetimeOver => (Why::Lifetime, None),
         Ending::Unbound => (Why::Unbound, None),
+        Ending::Moved => (Why::Moved, None),
         Ending::Down(cause) => (Why::Down, Some(told(cause))),
         Ending::NodeGone(cause) => (Why::NodeGone, Some(told(cause))),
     }
@@ -609,6 +611,7 @@ mod tests {
                 Why::Lifetime,
             ),
             (true, Ending::Unbound, AuditEvent::Revoked, Why::Unbound),
+            (true, Ending::Moved, AuditEvent::Revoked, Why::Moved),
             (true, Ending::Down(cause()), AuditEvent::Revoked, Why::Down),
             (false, Ending::Down(cause()), AuditEvent::Ended, Why::Down),
             (

@@ -37,6 +37,8 @@ pub enum Ending {
     LifetimeOver,
     /// The mobile node is bound nowhere any more: its registration at this home agent has ended.
     Unbound,
+    /// The path that the node was on has other addresses now.
+    Moved,
     /// The tunnel is down.
     Down(Cause),
     /// The IKE SA with the node is down. The node receives new keys when the IKE SA is up again.
@@ -230,6 +232,12 @@ pub enum Event {
         outbound: Spi,
         /// The suite.
         suite: EspSuite,
+    },
+    /// Of the packets that the child SAs with a peer may carry without encryption, a tenth is left.
+    /// They are rekeyed to encryption.
+    UnencryptedLow {
+        /// The peer.
+        peer: PeerId,
     },
     /// A child SA was rekeyed.
     ChildRekeyed {

@@ -94,7 +94,9 @@ impl Owners {
     /// Reviews live paths, and asks for signs of life there. Returns true if there is anything to
     /// carry out.
     pub fn review_paths(&mut self, turn: &mut Turn<'_>) -> bool {
-        let any = self.tunnels.review_paths(turn);
+        let licensing = &self.licensing;
+        let slots = |peer| licensing.slots(peer);
+        let any = self.tunnels.review_paths(slots, turn);
         let due = self.tunnels.live().take_pings();
         let (pings, sas) = self.pings();
         due.into_iter().for_each(|child| pings.check(child, sas));

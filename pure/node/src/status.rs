@@ -7,8 +7,8 @@ use crypto::Secret;
 use esp::{Pace, Rates, SaTraffic, Traffic};
 use ike::Windows;
 use model::{
-    Carrier, ChildSa, CsaId, EspSuite, Exchanges, Identity, InnerAddresses, Instant, Kem, Licence,
-    Mode, PeerId, Signal, Spi, TrafficSelector, ZoneAgreement, ZoneId,
+    Allowance, Carrier, ChildSa, CsaId, EspSuite, Exchanges, Identity, InnerAddresses, Instant,
+    Kem, Licence, Mode, PeerId, Signal, Spi, TrafficSelector, ZoneAgreement, ZoneId,
 };
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -136,6 +136,9 @@ pub struct ChildStatus {
     pub zoned: bool,
     /// Cipher suite of a plain SA; the zones of a composite SA have one each.
     pub suite: Option<EspSuite>,
+    /// Packets that may still go without encryption, here and on the peer's other child SAs; `None`
+    /// if it encrypts.
+    pub allowance: Option<Allowance>,
     /// True if sequence numbers are extended to 64 bits.
     pub esn: bool,
     /// Key exchanges of this child SA itself, if it had any.
@@ -177,6 +180,7 @@ impl ChildStatus {
             outbound: child.outbound.spi,
             zoned: child.agreement.is_some(),
             suite: child.outbound.keys.plain_suite(),
+            allowance: child.allowance.clone(),
             esn: child.outbound.keys.is_extended(),
             exchanges: child.exchanges.clone(),
             mode: child.mode,
@@ -226,6 +230,8 @@ pub struct CsaStatus {
     pub csa: CsaId,
     /// The peer.
     pub peer: PeerId,
+    /// Name of the child SA; `None` for the first.
+    pub child: Option<String>,
     /// Inbound SPI.
     pub inbound: Spi,
     /// Outbound SPI.

@@ -21,10 +21,12 @@ pub fn show(zones: &Zones, paint: Paint) -> String {
 fn show_composite(composite: &Composite, paint: Paint) -> String {
     let mut text = String::new();
     let peer = paint.bold(&clean(&composite.peer));
+    let child = composite.child.as_ref();
+    let child = child.map_or_else(String::new, |child| format!(" {}", clean(child)));
     let (spi_in, spi_out) = (clean(&composite.spi_in), clean(&composite.spi_out));
     let _ = writeln!(
         text,
-        "tunnel {peer}  in {spi_in}, out {spi_out}, window {}",
+        "tunnel {peer}{child}  in {spi_in}, out {spi_out}, window {}",
         composite.window
     );
     if let (Some(spi_in), Some(spi_out)) = (&composite.spi_opaque_in, &composite.spi_opaque_out) {
@@ -198,6 +200,7 @@ mod tests {
         Composite {
             csa: "0123456789abcdef".to_owned(),
             peer: "alice".to_owned(),
+            child: None,
             spi_in: "c0de0001".to_owned(),
             spi_out: "beef0002".to_owned(),
             map: Vec::new(),
@@ -238,6 +241,9 @@ tunnel alice  in c0de0001, out beef0002, window 4096
   zone 2  payload  aes128gcm16  the two ends only
 ";
         assert_eq!(shown(composite(Some(GrantState::Held))), expected);
+        let mut further = composite(None);
+        further.child = Some("path 2".to_owned());
+        assert!(shown(further).starts_with("tunnel alice path 2  in c0de0001,"));
         let elsewhere = shown(composite(None));
         assert!(elsewhere.contains("fa.example.net (read: licensed; the peer gives the keys)"));
     }

@@ -33,6 +33,7 @@ fn composite(status: &CsaStatus, node: &Node, now: Instant) -> Composite {
     Composite {
         csa: format!("{:016x}", status.csa.0),
         peer: node.name(status.peer).to_owned(),
+        child: status.child.clone(),
         spi_in: status.inbound.to_string(),
         spi_out: status.outbound.to_string(),
         map: status.agreement.fixed_runs(),

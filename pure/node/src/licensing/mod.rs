@@ -16,6 +16,7 @@ use crate::effects::Turn;
 use crate::event::TOKEN;
 use crate::mobile_ip::{self, Attachment, Enclosed, MobileIp};
 use crate::tunnels::Tunnels;
+use crate::tunnels::live_paths::SlotUse;
 use crypto::Secret;
 use distribution::Distribution;
 use grants::Grants;
@@ -154,6 +155,11 @@ impl Licensing {
         self.placement.sent_on(peer)
     }
 
+    /// Returns the use of a peer's slots, for a tunnel with several paths.
+    pub fn slots(&self, peer: PeerId) -> SlotUse {
+        self.placement.slots(peer)
+    }
+
     // IKE SAs.
 
     /// Sends what a peer is owed that is up. `is_new` is true if it was not up before.
@@ -184,6 +190,19 @@ impl Licensing {
     ) -> bool {
         self.placement
             .follow(&mut self.distribution, tunnels, mobile_ip, turn)
+    }
+
+    /// Limits the licences of child SAs whose further path has moved to those of the new path.
+    pub fn path_moved(
+        &mut self,
+        children: &[ChildSaId],
+        tunnels: &Tunnels,
+        turn: &mut Turn<'_>,
+    ) {
+        for child in children {
+            self.distribution
+                .limit(*child, &Ending::Moved, tunnels, turn);
+        }
     }
 
     /// Marks the tunnels that an event of Mobile IP may have moved.

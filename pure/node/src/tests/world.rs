@@ -11,8 +11,8 @@ use super::outlet::Outlet;
 use super::watch::Watch;
 use super::{accounts, datagram};
 use crate::{
-    Addressing, ChildPolicy, Config, DropReason, Event, Node, Packet, Peer, Role, Side, Stance,
-    Verdict, ZonePolicy,
+    Addressing, ChildPolicy, Config, DropReason, Event, Node, Packet, Peer, Places, Role, Side, Slot,
+    Stance, Verdict, ZonePolicy,
 };
 use crypto::{Rng, Secret, UnixTime};
 use ike::Resumption;
@@ -59,6 +59,9 @@ pub struct Policies {
     pub resources: u8,
     /// Number of paths that carry packets at the same time.
     pub paths: u8,
+    /// Addresses of the mobile node at which the licensed node may read the headers; if there are
+    /// any, its licence holds nowhere else.
+    pub at: Vec<IpAddr>,
     /// True if extended sequence numbers are requested: by the mobile node, and by the gateway.
     pub esn: [bool; 2],
     /// Mode of the first tunnel. Other modes than tunnel run between two hosts.
@@ -96,6 +99,7 @@ impl Default for Policies {
             kem: false,
             resources: 1,
             paths: 1,
+            at: Vec::new(),
             esn: [false; 2],
             mode: Mode::Tunnel,
             map: MapKind::Changeable,
@@ -767,6 +771,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         peers[0].ike.resumption = policies.resumption;
         peers[0].ike.features.resources = policies.resources;
         peers[0].ike.features.paths = policies.paths;
+        place(&mut peers[0], &policies.at);
         peers[0].ike.features.esn = policies.esn[usize::from(who == GATEWAY)];
     }
     if policies.kem && who != LICENSED {
@@ -795,6 +800,29 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         grant_lifetime: Duration::from_secs(3600),
         ..Config::new(identity(who), peers)
     }
+}
+
+/// Licenses the licensed node at these addresses of the mobile node, if there are any, and nowhere
+/// else.
+fn place(peer: &mut Peer, at: &[IpAddr]) {
+    let Role::Vpn { zones, .. } = &mut peer.ike.role else {
+        return;
+    };
+    if at.is_empty() {
+        return;
+    }
+    let licences = std::mem::take(&mut zones.licences);
+    let at = at.iter().filter_map(|at| TrafficSelector::from_prefix(*at, 32));
+    let at: Vec<_> = at.collect();
+    let slot = Slot {
+        paths: at.clone(),
+        ..Slot::new(identity(LICENSED), licences, zones)
+    };
+    peer.ike.slots = vec![slot];
+    peer.places = Some(Places {
+        nodes: vec![(identity(LICENSED), at)],
+        ..Places::default()
+    });
 }
 
 pub fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
