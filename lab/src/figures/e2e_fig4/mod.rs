@@ -63,9 +63,9 @@ pub const TABLE: Table = Table {
               (`unencrypted`); the paper's are AES-128 and none with HMAC-SHA1. strongSwan of \
               Debian has ESP in user space in tunnel mode only. The kernel's packet sockets at \
               both ends have the times of all packets, and another subscriber to netlink that \
-              of the change. T_IKE is from the first message of IKE to the first packet of ESP with a \
-              datagram, with a pre-shared key, and so includes the set-up of the SAs, in steps of \
-              the millisecond between datagrams. T_SYS is from the change to the first packet from \
+              of the change. T_IKE is from the first message of IKE to the first packet of ESP \
+              with a datagram, with a pre-shared key, and so includes the set-up of the SAs, in \
+              steps of the millisecond between datagrams. T_SYS is from the change to the first packet from \
               the other address, first data to the first one that carries a datagram, T_STALLED \
               the longest silence of datagrams to the node, and lost those that never came.",
     duration: |quick| {
