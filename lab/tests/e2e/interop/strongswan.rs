@@ -4,6 +4,7 @@ use anyhow::{Result, bail, ensure};
 use lab::certified::strata;
 use lab::daemon::Daemon;
 use lab::duo::{DEADLINE, Duo, OURS, THEIRS, add_inner_address, expect_refusal};
+use lab::host::Host;
 use lab::lending::{CHARON, led_into_tunnel, lender_of_charon, on_device};
 use lab::pair::{children, is_down, is_up, peer};
 use lab::process::until;
@@ -646,31 +647,39 @@ fn strongswan_is_a_user_of_a_table_by_its_certificate_alone() -> Result<()> {
             &format!("pki issue --ca root --out made --id {id}"),
         )?;
     }
-    let ours = lender_of_charon(&duo.ours)
-        .replace("psk = \"theirs.psk\"\n", "")
-        .replace(
-            "[peer.theirs]\nid = \"theirs.example\"",
-            "[peer.staff]\nid = \"*@staff.example\"",
-        )
-        .replace("[tunnel]", OUR_CERTIFICATE);
-    let daemon = duo.ours.stratad(&ours)?;
+    let daemon = duo.ours.stratad(&lender_of_staff(&duo.ours, ""))?;
     let charon = charon_with(&duo, "made", eve)?;
     let refusal = refused(charon.initiate())?;
     ensure!(refusal.contains("AUTHENTICATION_FAILED"), "{refusal}");
     drop(charon);
     let charon = charon_with(&duo, "made", alice)?;
     charon.initiate()?;
-    let up = |status: &Value| {
-        let peers = status["status"]["peers"].as_array().into_iter().flatten();
-        let mut users = peers.filter(|peer| peer["name"] == alice);
-        users.any(|peer| peer["state"] == "up" && peer["table"] == "staff")
-    };
+    let up = |status: &Value| is_user(status, alice, "staff");
     daemon.wait_until("status", DEADLINE, up)?;
     transfer(&duo.ours, &duo.theirs, "10.9.0.1", MB)?;
     transfer(&duo.theirs, &duo.ours, "10.1.0.1", MB)?;
     charon.terminate()?;
     let gone = |status: &Value| !up(status);
     daemon.wait_until("status", DEADLINE, gone).map(drop)
+}
+
+/// Returns our end's configuration with a table for many users in place of the peer's. `more` is
+/// another line of it.
+fn lender_of_staff(host: &Host, more: &str) -> String {
+    lender_of_charon(host)
+        .replace("psk = \"theirs.psk\"\n", more)
+        .replace(
+            "[peer.theirs]\nid = \"theirs.example\"",
+            "[peer.staff]\nid = \"*@staff.example\"",
+        )
+        .replace("[tunnel]", OUR_CERTIFICATE)
+}
+
+/// Returns true if a user of this name is up, by this table.
+fn is_user(status: &Value, name: &str, table: &str) -> bool {
+    let peers = status["status"]["peers"].as_array().into_iter().flatten();
+    let mut users = peers.filter(|peer| peer["name"] == name);
+    users.any(|peer| peer["state"] == "up" && peer["table"] == table)
 }
 
 /// Starts a charon with the certificate for a name in a folder of our end.
@@ -709,13 +718,7 @@ fn strongswan_is_a_user_of_the_table_for_the_unit_in_its_certificate() -> Result
         let subject = duo.ours.run_command(openssl, DEADLINE)?;
         ensure!(subject.contains(&format!("OU = {unit}")), "{subject}");
     }
-    let ours = lender_of_charon(&duo.ours)
-        .replace("psk = \"theirs.psk\"\n", "ou = \"Staff\"\n")
-        .replace(
-            "[peer.theirs]\nid = \"theirs.example\"",
-            "[peer.staff]\nid = \"*@staff.example\"",
-        )
-        .replace("[tunnel]", OUR_CERTIFICATE);
+    let ours = lender_of_staff(&duo.ours, "ou = \"Staff\"\n");
     let guests = ours.split("[peer.staff]").nth(1).unwrap_or_default();
     let guests = guests.replace("Staff", "Guests");
     let daemon = duo
@@ -729,11 +732,7 @@ fn strongswan_is_a_user_of_the_table_for_the_unit_in_its_certificate() -> Result
     for (folder, table) in [("Guests", "guests"), ("Staff", "staff")] {
         let charon = charon_with(&duo, folder, ALICE)?;
         charon.initiate()?;
-        let up = |status: &Value| {
-            let peers = status["status"]["peers"].as_array().into_iter().flatten();
-            let mut users = peers.filter(|peer| peer["name"] == ALICE);
-            users.any(|peer| peer["state"] == "up" && peer["table"] == table)
-        };
+        let up = |status: &Value| is_user(status, ALICE, table);
         daemon.wait_until("status", DEADLINE, up)?;
         charon.terminate()?;
         let gone = |status: &Value| !up(status);

@@ -3,12 +3,12 @@
 
 use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
+use lab::name_server::NameServer;
 use lab::pair::{self, DEADLINE, Pair, Terms};
 use lab::plain;
 use lab::process::{Process, until};
 use lab::testbed::find_command;
 use lab::transfer::transfer;
-use nix::sys::signal::Signal;
 use os::Family;
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ const OCTETS: u64 = 1_000_000;
 struct Bed {
     pair: Pair,
     gateway: Daemon,
-    dns: Option<Process>,
+    dns: Option<NameServer>,
 }
 
 impl Bed {
@@ -45,44 +45,21 @@ impl Bed {
         pair.mobile
             .file("resolv.conf", &format!("nameserver {SERVER}\n"))?;
         let gateway = pair.gateway.stratad(gateway)?;
-        let mut bed = Self {
-            pair,
-            gateway,
-            dns: None,
-        };
-        bed.start_dns(addresses)?;
-        Ok(bed)
-    }
-
-    fn start_dns(&mut self, addresses: &[&str]) -> Result<()> {
-        self.tell(addresses)?;
-        let dnsmasq = find_command("dnsmasq", "dnsmasq-base")?;
-        let line = format!(
-            "{} --keep-in-foreground --conf-file=/dev/null --pid-file= --user=root --no-hosts \
-             --no-resolv --addn-hosts={hosts} --local=/example.net/ --bind-interfaces \
-             --listen-address={SERVER} --log-queries --log-facility=-",
-            dnsmasq.display(),
-            hosts = self.pair.between.directory().join("hosts").display()
-        );
-        let mut dns = self.pair.between.spawn(&line)?;
-        dns.wait_for_log("started", DEADLINE)?;
-        self.dns = Some(dns);
-        Ok(())
+        let dns = Some(NameServer::start(&pair.between, SERVER, &lines(addresses))?);
+        Ok(Self { pair, gateway, dns })
     }
 
     /// Sets the addresses of the name.
     fn tell(&mut self, addresses: &[&str]) -> Result<()> {
-        let lines = addresses
-            .iter()
-            .map(|address| format!("{address} {NAME}\n"));
-        let lines: String = lines.collect();
-        self.pair.between.file("hosts", &lines)?;
-        let dns = self.dns.as_mut();
-        dns.map_or(Ok(()), |dns| dns.signal(Signal::SIGHUP))
+        self.dns()?.set(&lines(addresses))
+    }
+
+    fn dns(&mut self) -> Result<&mut NameServer> {
+        self.dns.as_mut().context("no name server")
     }
 
     /// Replaces the name server by one that reads questions and never answers.
-    fn silence(&mut self) -> Result<()> {
+    fn silence(&mut self) -> Result<Process> {
         const SCRIPT: &str = "import socket\n\
              server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
              server.bind((\"10.3.0.1\", 53))\n\
@@ -94,8 +71,7 @@ impl Bed {
         let line = format!("{} {}", python.display(), script.display());
         let mut silent = self.pair.between.spawn(&line)?;
         silent.wait_for_log("ready", DEADLINE)?;
-        self.dns = Some(silent);
-        Ok(())
+        Ok(silent)
     }
 
     fn renumber(&self) -> Result<()> {
@@ -127,6 +103,12 @@ impl Bed {
     }
 }
 
+/// Returns the lines of the name server that give the name these addresses.
+fn lines(addresses: &[&str]) -> String {
+    let lines = addresses.iter();
+    lines.map(|address| format!("{address} {NAME}\n")).collect()
+}
+
 fn remote(status: &Value) -> String {
     pair::peer(status)["remote"]
         .as_str()
@@ -155,9 +137,8 @@ fn a_name_is_found_and_explained() -> Result<()> {
         pair::GATEWAY[0],
         OCTETS,
     )?;
-    let dns = bed.dns.as_mut().context("no name server")?;
-    for kind in ["query[A] gw.example.net", "query[AAAA] gw.example.net"] {
-        dns.wait_for_log(kind, DEADLINE)?;
+    for kind in ["A", "AAAA"] {
+        bed.dns()?.wait_for_query(kind, NAME)?;
     }
     let found = format!("{DEAD}, {BEFORE} (says {SERVER}); tried {DEAD}, {BEFORE}");
     let explained = mobile.strata_text("explain office")?;
@@ -254,7 +235,7 @@ fn a_gateway_that_was_renumbered_while_the_tunnel_was_down_is_found() -> Result<
 #[lab::test]
 fn a_name_server_that_never_answers_stops_no_packets() -> Result<()> {
     let mut bed = Bed::new(&[BEFORE])?;
-    bed.silence()?;
+    let mut silent = bed.silence()?;
     let config = bed.config(BEFORE)
         + "[peer.other]\naddress = \"other.example.net\"\npsk = \"tunnel.psk\"\n\
            local = [\"10.1.0.2/32\"]\nremote = [\"10.99.0.0/16\"]\n";
@@ -281,8 +262,7 @@ fn a_name_server_that_never_answers_stops_no_packets() -> Result<()> {
         begun.elapsed()
     );
     ensure!(peer(&status, "office")["state"] == "up", "{status}");
-    let dns = bed.dns.as_mut().context("no name server")?;
-    dns.wait_for_log("asked", DEADLINE)?;
+    silent.wait_for_log("asked", DEADLINE)?;
     mobile.wait_until("status", DEADLINE, |status| {
         let failure = peer(status, "other")["lookup"]["failure"].clone();
         failure
@@ -416,11 +396,8 @@ fn a_licensed_node_is_found_by_its_name() -> Result<()> {
             .as_str()
             .is_some_and(|why| why.contains("no such name"))
     })?;
-    let hosts = format!("192.0.2.2 {NODE}\n");
-    bed.pair.between.file("hosts", &hosts)?;
     let mut node = bed.pair.start_licensed(pair::LICENSED)?;
-    let dns = bed.dns.as_mut().context("no name server")?;
-    dns.signal(Signal::SIGHUP)?;
+    bed.dns()?.set(&format!("192.0.2.2 {NODE}\n"))?;
     bed.gateway.wait_until("status", DEADLINE, |status| {
         licensed(status)["state"] == "up" && licensed(status)["remote"] == "192.0.2.2:4500"
     })?;

@@ -4,15 +4,13 @@
 use anyhow::{Result, ensure};
 use lab::daemon::Daemon;
 use lab::duo::{Duo, OURS, THEIRS};
-use lab::host::Host;
+use lab::name_server::NameServer;
 use lab::pair::{
     self, DEADLINE, GATEWAY, MOBILE, Pair, TUNNEL_KEY, Terms, is_down, is_up, mobile_config,
     refusal,
 };
 use lab::plain;
-use lab::process::Process;
-use lab::strongswan::Connection;
-use lab::testbed::find_command;
+use lab::strongswan::{Charon, Connection};
 use lab::transfer::transfer;
 use lab::volley::volleys;
 use serde_json::Value;
@@ -55,15 +53,20 @@ fn is_there(pair: &Pair, [mobile, gateway, other]: &[Daemon; 3]) -> Result<()> {
     transfer(&pair.between, &pair.mobile, MOBILE[0], 1_000_000)
 }
 
+/// Returns the line of a name server that gives [`NAME`] this address.
+fn names(address: &str) -> String {
+    format!("{address} {NAME}\n")
+}
+
 /// `to` is the address of the other gateway, or its name.
 fn sent(to: &str, when: &str) -> Result<()> {
     let redirect = format!("[redirect]\nto = \"{to}\"\nwhen = \"{when}\"\n");
     let (pair, mut daemons) = start(&redirect, LISTED)?;
-    let mut dns = start_dns(&pair.between, OTHER, OTHER)?;
+    let mut dns = NameServer::start(&pair.between, OTHER, &names(OTHER))?;
     daemons[0].strata("up office")?;
     is_there(&pair, &daemons)?;
     if to == NAME {
-        dns.wait_for_log(&format!("query[A] {NAME}"), DEADLINE)?;
+        dns.wait_for_query("A", NAME)?;
     }
     let told = format!("redirected to {OTHER}");
     daemons[0].process().wait_for_log(&told, DEADLINE)
@@ -79,20 +82,6 @@ fn a_peer_is_sent_away_at_its_first_message() -> Result<()> {
 #[lab::test]
 fn a_peer_is_sent_away_when_it_has_proved_who_it_is() -> Result<()> {
     sent(OTHER, "auth")
-}
-
-/// Starts a name server on a host, at an address of it. It tells this address of [`NAME`].
-fn start_dns(host: &Host, server: &str, address: &str) -> Result<Process> {
-    let dnsmasq = find_command("dnsmasq", "dnsmasq-base")?;
-    let line = format!(
-        "{} --keep-in-foreground --conf-file=/dev/null --pid-file= --user=root --no-hosts \
-         --no-resolv --host-record={NAME},{address} --local=/example.net/ --bind-interfaces \
-         --listen-address={server} --log-queries --log-facility=-",
-        dnsmasq.display(),
-    );
-    let mut dns = host.spawn(&line)?;
-    dns.wait_for_log("started", DEADLINE)?;
-    Ok(dns)
 }
 
 // Works: redirect
@@ -127,10 +116,9 @@ fn a_name_without_a_listed_address_moves_nobody() -> Result<()> {
         .map(drop)
     };
     stays("name server 10.3.0.1")?;
-    let dns = start_dns(&pair.between, OTHER, "10.4.0.9")?;
+    let mut dns = NameServer::start(&pair.between, OTHER, &names("10.4.0.9"))?;
     stays("10.4.0.9 is not listed in `redirect`")?;
-    drop(dns);
-    let _dns = start_dns(&pair.between, OTHER, OTHER)?;
+    dns.set(&names(OTHER))?;
     gateway.strata_text(&format!("redirect alice {NAME}"))?;
     is_there(&pair, &daemons)
 }
@@ -199,7 +187,7 @@ fn strongswan_goes_to_the_name_that_it_is_sent_to() -> Result<()> {
 fn strongswan_goes_to(to: &str) -> Result<()> {
     let duo = Duo::new("redirect")?;
     duo.ours.run("ip address add 192.0.2.3/24 dev eth0")?;
-    duo.theirs.file("hosts", &format!("192.0.2.3 {NAME}\n"))?;
+    duo.theirs.file("hosts", &names("192.0.2.3"))?;
     let ours = OURS
         .replace("address = \"192.0.2.2\"\n", "")
         .replace("start = \"manual\"\n", "");
@@ -224,16 +212,45 @@ fn strongswan_goes_to(to: &str) -> Result<()> {
     Ok(())
 }
 
-/// strongSwan redirects us by name. No name server answers, so the tunnel stays, and the reason is
-/// told.
+/// Connects us to a charon that is the other gateway too, at its second address. We ask the name
+/// server at its first address.
+fn connect_to_strongswan() -> Result<(Duo, Daemon, Charon)> {
+    let duo = Duo::new("redirect")?;
+    duo.theirs.run("ip address add 192.0.2.4/24 dev eth0")?;
+    let ours = plain::in_table(OURS, "[tunnel]", "resolve_via = [\"192.0.2.2\"]");
+    let ours = format!("{ours}redirect = [\"192.0.2.4/32\"]\n");
+    let theirs = Connection {
+        address: "192.0.2.2,192.0.2.4",
+        ..THEIRS
+    };
+    let (strata, charon) = duo.start(&ours, &theirs)?;
+    strata.strata("up theirs --wait")?;
+    Ok((duo, strata, charon))
+}
+
+/// strongSwan redirects us by a name that its name server has.
+// Works: redirect
+#[lab::test]
+fn we_go_to_the_name_that_strongswan_sends_us_to() -> Result<()> {
+    let (duo, strata, charon) = connect_to_strongswan()?;
+    let mut dns = NameServer::start(&duo.theirs, "192.0.2.2", &names("192.0.2.4"))?;
+    charon.redirect(NAME)?;
+    strata.wait_until("status", DEADLINE, |status| {
+        is_up(status) && pair::peer(status)["remote"] == "192.0.2.4:4500"
+    })?;
+    charon.wait_until(DEADLINE, |sas| {
+        let left = sas.contains("local-host=192.0.2.2");
+        sas.contains("local-host=192.0.2.4") && sas.contains("state=INSTALLED") && !left
+    })?;
+    dns.wait_for_query("A", NAME)?;
+    duo.carry(1_000_000)
+}
+
+/// No name server answers, so the tunnel stays, and the reason is told.
 // Refuses: redirect
 #[lab::test]
 fn a_name_from_strongswan_that_is_not_found_is_told() -> Result<()> {
-    let duo = Duo::new("redirect")?;
-    let ours = plain::in_table(OURS, "[tunnel]", "resolve_via = [\"192.0.2.2\"]");
-    let ours = format!("{ours}redirect = [\"192.0.2.4/32\"]\n");
-    let (strata, charon) = duo.start(&ours, &THEIRS)?;
-    strata.strata("up theirs --wait")?;
+    let (_duo, strata, charon) = connect_to_strongswan()?;
     charon.redirect(NAME)?;
     strata.wait_until("status", DEADLINE, |status| {
         is_up(status) && refusal(status).contains("name server 192.0.2.2")
