@@ -82,6 +82,11 @@ pub fn accepting(suite: EspSuite, seconds: u64) -> Result<String> {
     ))
 }
 
+/// Returns a line of [`accepting`] that accepts this many packets.
+pub fn for_packets(line: &str, packets: u32) -> String {
+    line.replace(" }", &format!(", packets = {packets} }}"))
+}
+
 /// Returns a configuration with an additional line in this table, `[node]` for example.
 pub fn in_table(config: &str, table: &str, line: &str) -> String {
     config.replacen(&format!("{table}\n"), &format!("{table}\n{line}\n"), 1)

@@ -1,4 +1,5 @@
-//! `unencrypted`: tunnels that are authenticated and not encrypted, until a certain time.
+//! `unencrypted`: tunnels that are authenticated and not encrypted, until a certain time and for a
+//! number of packets.
 
 use crate::reader::{Table, Value};
 use crate::tfc::Tfc;
@@ -11,6 +12,9 @@ use std::fmt;
 /// Longest time for which the end may be ahead: more would be without limit in practice.
 const LONGEST: u64 = 366 * 86_400;
 
+/// Packets unless the file says otherwise: full ones at 100 Mbit/s for a day.
+const PACKETS: u32 = 1_000_000_000;
+
 /// `unencrypted = { suite = "null-sha256", until = 2026-12-24T18:00:00Z }`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unencrypted {
@@ -18,13 +22,20 @@ pub struct Unencrypted {
     pub suites: Vec<EspSuite>,
     /// `until`: the time from which the tunnel is encrypted.
     pub until: UnixTime,
+    /// `packets`: how many are sent and received without encryption since the line was loaded.
+    pub packets: u32,
 }
 
-/// Written as `aes128gmac, null-sha256 until 2026-12-24 18:00 UTC`.
+/// Written as `aes128gmac, null-sha256 until 2026-12-24 18:00 UTC or 1000 packets`.
 impl fmt::Display for Unencrypted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.suites.iter().map(|suite| suite.name()).collect();
-        write!(f, "{} until {}", names.join(", "), self.until)
+        let names = names.join(", ");
+        write!(
+            f,
+            "{names} until {} or {} packets",
+            self.until, self.packets
+        )
     }
 }
 
@@ -33,10 +44,12 @@ pub(crate) fn unencrypted(value: &Value<'_>) -> Option<Unencrypted> {
     let mut table = value.table()?;
     let suites = table.required("suite", "\"null-sha256\"", Value::unencrypted_suites);
     let until = table.required("until", "2026-12-24T18:00:00Z", until);
+    let packets = table.optional("packets", |value| value.number(1..=u32::MAX));
     table.finish();
     Some(Unencrypted {
         suites: suites?,
         until: until?,
+        packets: packets.unwrap_or(PACKETS),
     })
 }
 
@@ -79,7 +92,11 @@ pub(crate) fn check(peer: &Peer, table: &mut Table<'_>) {
 
 /// Warns of a tunnel that is not encrypted, or of a line that has no effect any more.
 pub(crate) fn warning(peer: &Peer) -> Option<Warning> {
-    let Unencrypted { suites, until } = peer.unencrypted.as_ref()?;
+    let Unencrypted {
+        suites,
+        until,
+        packets,
+    } = peer.unencrypted.as_ref()?;
     let (peer, until) = (peer.party.name.clone(), *until);
     if until <= today() {
         return Some(Warning::UnencryptedEnded { peer, until });
@@ -90,5 +107,6 @@ pub(crate) fn warning(peer: &Peer) -> Option<Warning> {
         peer,
         suites,
         until,
+        packets: *packets,
     })
 }

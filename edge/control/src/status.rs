@@ -410,6 +410,10 @@ pub struct Child {
     /// True if its packets are authenticated and not encrypted (`unencrypted`).
     #[serde(default)]
     pub unencrypted: bool,
+    /// Packets that may still go without encryption, here and on the peer's other child SAs
+    /// (`packets` in `unencrypted`); `null` if it encrypts.
+    #[serde(default)]
+    pub packets_left: Option<u64>,
     /// True with 64-bit extended sequence numbers (`esn`).
     #[serde(default)]
     pub esn: bool,

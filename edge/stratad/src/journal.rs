@@ -149,6 +149,10 @@ impl Journal {
                      `unencrypted` in the peer's table accepts this"
                 );
             }
+            Event::UnencryptedLow { .. } => tracing::warn!(
+                "peer {peer}: 90 % of the packets that `unencrypted` allows are used: the tunnel is rekeyed \
+                 to encryption"
+            ),
             Event::ChildRekeyed {
                 child,
                 inbound,
@@ -411,6 +415,7 @@ fn peer_of(event: &Event) -> Option<PeerId> {
         | Event::Configured { peer, .. }
         | Event::ChildUp { peer, .. }
         | Event::Unencrypted { peer, .. }
+        | Event::UnencryptedLow { peer }
         | Event::ChildRekeyed { peer, .. }
         | Event::IkeRekeyed { peer }
         | Event::EcnUnused { peer, .. }

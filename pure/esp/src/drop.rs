@@ -86,6 +86,7 @@ drop_reasons! {
     InnerSelectorMismatch "inner_selector_mismatch" "the protected datagram does not match the selectors of its SA"
     LevelClass "level_class" "unencrypted, and not of a class that may be"
     LevelSpent "level_spent" "unencrypted, and the grant for unencrypted packets is used up"
+    ClearSpent "clear_spent" "the tunnel does not encrypt, and the packets that `unencrypted` allows are used up"
     Congested "congested" "marked as congested, and the inner transport only detects losses (RFC 6040 section 4.2)"
 }
 

@@ -2,7 +2,7 @@
 
 use crate::drop::DropReason;
 use crate::ecn::Congestion;
-use model::{ChildSaId, Path, Spi};
+use model::{ChildSaId, Path, PeerId, Spi};
 use wire::probe::Probe;
 
 /// A report that control has to act on.
@@ -23,6 +23,8 @@ pub enum Report {
     LevelSpent(ChildSaId),
     /// An unencrypted packet was refused. Reported once per SA.
     LevelRefused(ChildSaId),
+    /// A tenth is left of the packets that the SAs with a peer may carry without encryption.
+    ClearLow(PeerId),
     /// An SA sealed its first datagram since [`Worker::watch`](crate::Worker::watch).
     Sends(ChildSaId),
     /// The newest authentic packet of an SA came from another address or port than the SA sends to:

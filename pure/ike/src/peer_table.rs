@@ -118,6 +118,17 @@ impl PeerTable {
         named.or_else(|| self.tables_for(identity).first().copied())
     }
 
+    /// Goes on counting the packets without encryption of each peer whose terms for them stay.
+    pub(crate) fn keep_counting(&mut self, before: &Self) {
+        let peers = self.config.peers.iter_mut();
+        for peer in peers.filter(|peer| peer.unencrypted.is_some()) {
+            let old = before.peer(peer.id).map(|old| &old.unencrypted);
+            if let Some(old) = old.filter(|old| **old == peer.unencrypted) {
+                peer.unencrypted.clone_from(old);
+            }
+        }
+    }
+
     /// Returns the licensed nodes.
     pub(crate) fn licensed(&self) -> impl Iterator<Item = &Peer> {
         let places = self.licensed.iter();

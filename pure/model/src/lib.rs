@@ -4,6 +4,7 @@
 //! The crate compares and counts values. It does no I/O and defines no key type: in generic types,
 //! `K` is the key material of its holder, complete at an endpoint and partial at a licensed node.
 
+mod allowance;
 mod bucket;
 mod crowd;
 mod crowding;
@@ -29,6 +30,7 @@ mod wildcard;
 mod zone;
 mod zone_suite;
 
+pub use allowance::Allowance;
 pub use bucket::Bucket;
 pub use crowd::{Crowd, Entry, Room, site_of};
 pub use crowding::most_crowded;

@@ -65,6 +65,32 @@ fn suites_and_times_are_as_they_are_written() {
 }
 
 #[test]
+fn packets_are_as_they_are_written_and_otherwise_a_thousand_million() {
+    for (more, packets) in [("", 1_000_000_000), (", packets = 5000", 5000)] {
+        let line = line("\"null-sha256\"", &format!("{}{more}", FUTURE()));
+        let config = load(&line);
+        let unencrypted = config.peers[0].unencrypted.as_ref().unwrap();
+        assert_eq!(unencrypted.packets, packets);
+        let told = config.warnings[0].to_string();
+        assert!(
+            told.contains(&format!(" or for {packets} packets,")),
+            "{told}"
+        );
+    }
+}
+
+// Refuses: unencrypted
+#[test]
+fn no_number_of_packets_is_refused() {
+    for packets in ["0", "-1", "4294967296", "\"many\"", "1.5"] {
+        let until = format!("{PAST}, packets = {packets}");
+        let fault = fault(&line("\"null-sha256\"", &until));
+        assert!(fault.contains("peer.office.unencrypted.packets"), "{fault}");
+        assert!(fault.contains("4294967295"), "{fault}");
+    }
+}
+
+#[test]
 fn a_tunnel_that_everybody_reads_is_warned_of_until_its_end_and_then_of_the_line() {
     let warnings = |until: &str| load(&line("\"aes128gmac\"", until)).warnings;
     let future = FUTURE();

@@ -261,6 +261,7 @@ mod tests {
                 spi_out: "beef0002".to_owned(),
                 suite: None,
                 unencrypted: false,
+                packets_left: None,
                 esn: false,
                 key_exchanges: vec!["x25519".to_owned(), "mlkem768".to_owned()],
                 mode: ChildMode::Tunnel,

@@ -1,16 +1,19 @@
-//! `unencrypted`: tunnels that are authenticated and not encrypted, until a certain time.
+//! `unencrypted`: tunnels that are authenticated and not encrypted, until a certain time and for a
+//! number of packets.
 
 use anyhow::{Context, Result, ensure};
 use lab::certified::strata;
+use lab::daemon::Daemon;
 use lab::pair::{self, DEADLINE, GATEWAY, MOBILE, Pair, Tunnel, children, refusal};
-use lab::plain::{self, accepting, configs};
+use lab::plain::{self, accepting, configs, for_packets};
 use lab::transfer::transfer;
 use lab::tshark;
 use lab::volley::volleys;
 use lab::wiretap::{Seen, Wiretap, write_capture};
 use model::{EspSuite, Sha2};
 use serde_json::Value;
-use std::net::UdpSocket;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, UdpSocket};
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::time::Duration;
@@ -240,6 +243,91 @@ fn a_minute_before_its_end_the_tunnel_is_rekeyed_to_encryption_without_a_loss() 
             "the gateway accepts it still: {status}"
         );
         pair::no_drops(&status)?;
+    }
+    Ok(())
+}
+
+/// Returns the packets that may still go without encryption.
+fn packets_left(daemon: &Daemon) -> Result<u64> {
+    let all = children(&daemon.strata("status")?);
+    let left = all.iter().find_map(|child| child["packets_left"].as_u64());
+    left.with_context(|| format!("no packets are told: {all:?}"))
+}
+
+/// The mobile node accepts fewer packets than the gateway. A restart begins to count again.
+// Works: unencrypted
+// Recovers: unencrypted
+#[lab::test]
+fn at_nine_tenths_of_its_packets_the_tunnel_is_rekeyed_to_encryption_without_a_loss() -> Result<()>
+{
+    let pair = Pair::new("clear")?;
+    let long = accepting(EspSuite::Aes128Gmac, HOUR)?;
+    let mut tunnel = plain::start(&pair, &for_packets(&long, 20_000), &long)?;
+    tunnel.up()?;
+    ensure_told(&tunnel, "aes128gmac")?;
+    ensure!(packets_left(&tunnel.mobile)? <= 20_000);
+    ensure!(packets_left(&tunnel.gateway)? > 900_000_000);
+    volleys(
+        (&pair.mobile, MOBILE[0]),
+        (&pair.gateway, GATEWAY[0]),
+        || {
+            for daemon in [&tunnel.mobile, &tunnel.gateway] {
+                daemon.wait_until("status", DEADLINE, is_encrypted)?;
+            }
+            Ok(())
+        },
+    )?;
+    for daemon in [&tunnel.mobile, &tunnel.gateway] {
+        pair::no_drops(&daemon.strata("status")?)?;
+    }
+    let told = "90 % of the packets that `unencrypted` allows are used";
+    tunnel.mobile.process().wait_for_log(told, DEADLINE)?;
+    // Neither other keys nor another tunnel begin it again, nor a reload with the same line.
+    tunnel.rekey(0)?;
+    tunnel.mobile.strata("reload")?;
+    tunnel.mobile.strata("down office")?;
+    tunnel.up()?;
+    for daemon in [&tunnel.mobile, &tunnel.gateway] {
+        let status = daemon.strata("status")?;
+        ensure!(is_encrypted(&status), "{status}");
+    }
+    tunnel.mobile.stop()?;
+    tunnel.mobile.start_again()?;
+    tunnel.up()?;
+    ensure_told(&tunnel, "aes128gmac")
+}
+
+/// A router counts what it can read of more packets than the ends accept. The control accepts all
+/// of them.
+// Refuses: unencrypted
+#[lab::test]
+fn no_router_reads_more_packets_than_an_end_accepts() -> Result<()> {
+    const MANY: u32 = 300;
+    let line = accepting(NULL, HOUR)?;
+    let mobile: IpAddr = "10.3.0.2".parse()?;
+    for (packets, least, most) in [(100, 80, 100), (10_000, MANY + 1, MANY + 1)] {
+        let pair = Pair::new("clear")?;
+        let line = for_packets(&line, packets);
+        let tunnel = plain::start(&pair, &line, &line)?;
+        tunnel.up()?;
+        let _sink = pair
+            .gateway
+            .inside(|| Ok(UdpSocket::bind((GATEWAY[0], DISCARD))?))?;
+        let tap = Wiretap::open(&pair.between)?;
+        pair.mobile.inside(|| {
+            let socket = UdpSocket::bind((MOBILE[0], 0))?;
+            for _ in 0..MANY {
+                socket.send_to(TEXT.as_bytes(), (GATEWAY[0], DISCARD))?;
+            }
+            Ok(())
+        })?;
+        // Two devices pass each packet.
+        let seen = on_the_wire(&pair, &tap)?;
+        let readable = seen.iter().filter(|seen| seen.source == mobile);
+        let readable = readable.filter(|seen| seen.has_text(TEXT));
+        let readable: BTreeSet<_> = readable.map(Seen::esp).collect();
+        let count = readable.len() as u32;
+        ensure!((least..=most).contains(&count), "{count} of {packets}");
     }
     Ok(())
 }

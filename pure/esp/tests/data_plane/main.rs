@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what a test sets up has to work")]
 
+mod allowance;
 mod attacks;
 mod authentic;
 mod bare;

@@ -1,5 +1,5 @@
-//! Child SAs without encryption: accepted by name at both ends, until a certain time, and never
-//! where one end offers encryption.
+//! Child SAs without encryption: accepted by name at both ends, until a certain time and for a
+//! number of packets, and never where one end offers encryption.
 
 use super::attack::ask_sealed;
 use super::pair::{Host, Pair, Side, fit};
@@ -11,7 +11,7 @@ use crate::exchange::notify;
 use crate::proposal::{check_esp, choose_esp, offer_esp};
 use crate::{DownReason, Unencrypted};
 use crypto::UnixTime;
-use model::{EspSuite, Sha2, Spi};
+use model::{Allowance, EspSuite, Sha2, Spi};
 use wire::ike::{
     EncryptionId, ExchangeType, NotifyType, Payload, Proposal, Transform, TransformType,
 };
@@ -24,9 +24,16 @@ const SPI: Spi = Spi(0x1000_0000);
 const TODAY: UnixTime = UnixTime(1_800_000_000);
 const LATER: UnixTime = UnixTime(TODAY.0 + 100_000);
 
-fn accepting(suites: &[EspSuite], until: UnixTime) -> Option<Unencrypted> {
-    let suites = suites.to_vec();
-    (!suites.is_empty()).then_some(Unencrypted { suites, until })
+/// Packets that each end allows.
+const PACKETS: u32 = 1000;
+
+fn accepting(suites: &[EspSuite], until: UnixTime) -> Option<Box<Unencrypted>> {
+    let accepted = Unencrypted {
+        suites: suites.to_vec(),
+        until,
+        packets: Allowance::new(PACKETS),
+    };
+    (!suites.is_empty()).then_some(Box::new(accepted))
 }
 
 /// Returns both ends with the suites without encryption that each accepts.
@@ -283,6 +290,89 @@ fn without_a_common_suite_that_encrypts_it_ends_with_its_time() {
     assert!(!is_encrypted(&pair));
     pair.run_for(Duration::from_secs(3));
     assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
+}
+
+/// Returns the packets of an end's child SAs.
+fn packets(pair: &Pair, side: Side) -> Allowance {
+    let host = match side {
+        Side::Left => &pair.left,
+        Side::Right => &pair.right,
+    };
+    let accepted = host.engine.config.peers[0].unencrypted.as_ref();
+    accepted.unwrap().packets.clone()
+}
+
+fn spend(pair: &Pair, side: Side, count: u32) {
+    let packets = packets(pair, side);
+    (0..count).for_each(|_| assert!(packets.spend().is_some()));
+}
+
+/// Tells an end's engine, as the data path does, that few of its packets are left.
+fn tell(pair: &mut Pair, side: Side) {
+    pair.with(side, |engine, now| {
+        let peer = engine.config.peers[0].id;
+        engine.end_unencrypted(peer, now);
+    });
+}
+
+/// Invariant 6: no rekey and no other proof begins the count again, and each end has its own.
+#[test]
+fn when_a_tenth_of_its_packets_is_left_it_is_rekeyed_to_encryption_for_good() {
+    for side in [Side::Left, Side::Right] {
+        let mut pair = ends(&[NULL], &[NULL], LATER);
+        pair.connect();
+        for rekey in [rekey_child, rekey_ike] {
+            spend(&pair, side, PACKETS * 4 / 10);
+            rekey(&mut pair, Side::Left);
+            pair.run_for(Duration::from_secs(60));
+        }
+        reauthenticate(&mut pair);
+        pair.run_for(Duration::from_secs(60));
+        spend(&pair, side, PACKETS / 10 - 1);
+        rekey_child(&mut pair, side);
+        pair.run_for(Duration::from_secs(60));
+        assert!(!is_encrypted(&pair));
+        spend(&pair, side, 1);
+        tell(&mut pair, side);
+        pair.run_for(Duration::from_secs(5));
+        assert!(is_encrypted(&pair));
+        for side in [Side::Left, Side::Right] {
+            rekey_child(&mut pair, side);
+            pair.run_for(Duration::from_secs(60));
+            assert!(is_encrypted(&pair));
+        }
+        assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+    }
+}
+
+/// A peer that never encrypts loses the tunnel a minute later.
+#[test]
+fn without_a_common_suite_that_encrypts_it_ends_with_its_packets() {
+    let mut pair = ends(&[NULL], &[NULL], LATER);
+    pair.connect();
+    pair.left.engine.config.peers[0].suites = vec![Suite::Aes256Gcm16];
+    pair.right.engine.config.peers[0].suites = vec![Suite::ChaCha20Poly1305];
+    spend(&pair, Side::Left, PACKETS);
+    tell(&mut pair, Side::Left);
+    pair.run_for(Duration::from_secs(59));
+    assert!(!is_encrypted(&pair));
+    pair.run_for(Duration::from_secs(3));
+    assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
+}
+
+/// A line that changes is another consent.
+#[test]
+fn a_reload_goes_on_counting_unless_the_line_has_changed() {
+    for (until, left) in [(LATER, 10), (UnixTime(LATER.0 + 1), PACKETS)] {
+        let mut pair = ends(&[NULL], &[NULL], LATER);
+        pair.connect();
+        spend(&pair, Side::Left, PACKETS - 10);
+        let mut again = mobile();
+        again.peers[0].unencrypted = accepting(&[NULL], until);
+        let changed = pair.with(Side::Left, |engine, now| engine.reconfigure(again, now));
+        assert_eq!(changed.is_empty(), until == LATER);
+        assert_eq!(packets(&pair, Side::Left).left(), u64::from(left));
+    }
 }
 
 /// The end that is late has nothing to answer with.

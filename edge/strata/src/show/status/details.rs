@@ -95,7 +95,10 @@ fn show_child(text: &mut String, child: &Child, paint: Paint) {
     let clear = match (child.unencrypted, &child.suite) {
         (true, Some(suite)) => {
             let told = format!("NOT ENCRYPTED ({})", clean(suite));
-            format!(", {}", paint.bad(&told))
+            let left = child
+                .packets_left
+                .map(|left| format!(" for {left} more packets"));
+            format!(", {}{}", paint.bad(&told), left.unwrap_or_default())
         }
         _ => String::new(),
     };
