@@ -20,14 +20,14 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Time after the last packet until missing packets count as lost.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Packets of one direction: sent, lost, and the longest time without one.
+/// Packets of one direction: sent, lost, and the longest time without one of a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Gaps {
     /// Packets that were sent.
     pub sent: u64,
     /// Packets that did not arrive.
     pub lost: u64,
-    /// Longest time between two arrivals.
+    /// Longest time between two arrivals of a flow.
     pub longest: Duration,
 }
 
@@ -77,6 +77,11 @@ impl Counters {
         })
     }
 
+    /// Returns true if nothing of one direction is missing.
+    fn has_all(&self, way: usize) -> bool {
+        self.arrived[way].load(Relaxed) == self.sent[way].load(Relaxed)
+    }
+
     fn missing(&self) -> u64 {
         let of = |counters: &[AtomicU64; 2]| -> u64 {
             counters.iter().map(|counter| counter.load(Relaxed)).sum()
@@ -96,31 +101,49 @@ pub fn measure(
     far: (&Host, &str),
     meanwhile: impl FnOnce(&Counters) -> Result<()>,
 ) -> Result<[Gaps; 2]> {
-    let (near, far) = (socket(near)?, socket(far)?);
-    near.connect(far.local_addr()?)?;
-    far.connect(near.local_addr()?)?;
+    measure_flows(1, near, far, meanwhile)
+}
+
+/// Sends the same number of packets on so many flows in turns.
+///
+/// # Errors
+/// As [`measure`].
+pub fn measure_flows(
+    flows: usize,
+    near: (&Host, &str),
+    far: (&Host, &str),
+    meanwhile: impl FnOnce(&Counters) -> Result<()>,
+) -> Result<[Gaps; 2]> {
+    let (near, far) = connect(flows, near, far)?;
     let counters = Counters::default();
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
         let senders = [&near, &far].into_iter().zip(&counters.sent);
         let senders: Vec<_> = senders
-            .map(|(socket, sent)| scope.spawn(|| send(socket, sent, &stop)))
+            .map(|(sockets, sent)| scope.spawn(|| send(sockets, sent, &stop)))
             .collect();
-        let receivers = [&far, &near].into_iter().zip(&counters.arrived);
-        let receivers: Vec<_> = receivers
-            .map(|(socket, arrived)| scope.spawn(|| receive(socket, arrived, &over)))
-            .collect();
-        let result = meanwhile(&counters);
+        let (counters, over) = (&counters, &over);
+        let receivers = [(&far, 0), (&near, 1)].map(|(sockets, way)| {
+            let receiving = sockets.iter();
+            let receiving =
+                receiving.map(|socket| scope.spawn(move || receive(socket, counters, way, over)));
+            receiving.collect::<Vec<_>>()
+        });
+        let result = meanwhile(counters);
         stop.store(true, Relaxed);
         for sender in senders {
             sender.join().expect("a sender does not panic");
         }
         over.store(true, Relaxed);
-        let longest = receivers.into_iter().map(|receiver| {
-            let received = receiver.join();
-            received.expect("a receiver returns its errors")
+        let longest = receivers.map(|receivers| {
+            let longest = receivers.into_iter().map(|receiver| {
+                let received = receiver.join();
+                received.expect("a receiver returns its errors")
+            });
+            longest.collect::<Result<Vec<_>>>()
         });
-        let longest: Vec<_> = longest.collect::<Result<_>>()?;
+        let [there, back] = longest;
+        let longest = [there?, back?].map(|flows| flows.into_iter().max().unwrap_or_default());
         result?;
         Ok([0, 1].map(|way| {
             let sent = counters.sent[way].load(Relaxed);
@@ -133,6 +156,21 @@ pub fn measure(
     })
 }
 
+/// Opens the sockets of the flows at both ends.
+fn connect(
+    flows: usize,
+    near: (&Host, &str),
+    far: (&Host, &str),
+) -> Result<(Vec<UdpSocket>, Vec<UdpSocket>)> {
+    let pairs = (0..flows).map(|_| {
+        let (near, far) = (socket(near)?, socket(far)?);
+        near.connect(far.local_addr()?)?;
+        far.connect(near.local_addr()?)?;
+        Ok((near, far))
+    });
+    pairs.collect()
+}
+
 fn socket((host, address): (&Host, &str)) -> Result<UdpSocket> {
     let address: IpAddr = address.parse()?;
     let socket = host.inside(|| Ok(UdpSocket::bind((address, 0))?))?;
@@ -140,9 +178,12 @@ fn socket((host, address): (&Host, &str)) -> Result<UdpSocket> {
     Ok(socket)
 }
 
-fn send(socket: &UdpSocket, sent: &AtomicU64, stop: &AtomicBool) {
+fn send(flows: &[UdpSocket], sent: &AtomicU64, stop: &AtomicBool) {
     let mut due = Instant::now();
-    while !stop.load(Relaxed) {
+    for socket in flows.iter().cycle() {
+        if stop.load(Relaxed) {
+            return;
+        }
         let number = sent.fetch_add(1, Relaxed);
         // A refused packet counts as lost.
         let _refused = socket.send(&number.to_be_bytes());
@@ -151,8 +192,14 @@ fn send(socket: &UdpSocket, sent: &AtomicU64, stop: &AtomicBool) {
     }
 }
 
-/// Counts packets until none has arrived for a while after the end; returns the longest gap.
-fn receive(socket: &UdpSocket, arrived: &AtomicU64, over: &AtomicBool) -> Result<Duration> {
+/// Counts packets of a flow until after the end none is missing, or none has arrived for a while;
+/// returns the longest gap.
+fn receive(
+    socket: &UdpSocket,
+    counters: &Counters,
+    way: usize,
+    over: &AtomicBool,
+) -> Result<Duration> {
     let mut seen = BTreeSet::new();
     let (mut heard, mut longest) = (Instant::now(), Duration::ZERO);
     let mut number = [0; 8];
@@ -161,10 +208,10 @@ fn receive(socket: &UdpSocket, arrived: &AtomicU64, over: &AtomicBool) -> Result
         if socket.recv(&mut number).is_ok() {
             let number = u64::from_be_bytes(number);
             ensure!(seen.insert(number), "packet {number} came twice");
-            arrived.fetch_add(1, Relaxed);
+            counters.arrived[way].fetch_add(1, Relaxed);
             longest = longest.max(heard.elapsed());
             heard = Instant::now();
-        } else if over.load(Relaxed) && heard.elapsed() > SILENCE {
+        } else if over.load(Relaxed) && (counters.has_all(way) || heard.elapsed() > SILENCE) {
             return Ok(longest);
         }
     }

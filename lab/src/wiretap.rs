@@ -9,6 +9,7 @@ use crate::host::Host;
 use crate::process::until;
 use anyhow::Result;
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
     AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockProtocol, SockType, recvmsg,
     setsockopt, socket, sockopt,
@@ -18,7 +19,7 @@ use os::Prefix;
 use std::fs;
 use std::io::IoSliceMut;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 use wire::esp::{NATT_PORT, PROTOCOL as ESP, is_esp};
@@ -51,7 +52,7 @@ pub struct Seen {
 }
 
 /// Returns the kernel's time stamp of a packet.
-fn stamp(messages: impl Iterator<Item = ControlMessageOwned>) -> Duration {
+pub(crate) fn stamp(messages: impl Iterator<Item = ControlMessageOwned>) -> Duration {
     let time = messages.filter_map(|message| match message {
         ControlMessageOwned::ScmTimestampns(time) => Some(Duration::from(time)),
         _ => None,
@@ -102,6 +103,18 @@ impl Wiretap {
             if let Some(seen) = Seen::parse(&buffer[..count], at) {
                 return Ok(Some(seen));
             }
+        }
+    }
+
+    /// Waits until a packet passes, or this time is over. A packet that was not read yet counts.
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    pub fn wait(&self, most: Duration) -> Result<()> {
+        let mut socket = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut socket, PollTimeout::try_from(most)?) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(errno) => Err(errno.into()),
         }
     }
 

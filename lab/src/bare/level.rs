@@ -1,15 +1,14 @@
 //! Ends that encrypt only some of their packets.
 
+use super::Shape;
 use super::ends::{Ends, agreement, child_sa};
-use super::{BATCH, Shape};
 use anyhow::{Context, Result};
 use crypto::Secret;
-use esp::{Packet, Spd, Worker};
+use esp::{Spd, Worker};
 use model::{
     BesideSa, ChildSa, Class, Half, Keys, LevelChoice, LevelGrant, Signal, Span, Spi,
     ZoneAgreement, ZoneKey,
 };
-use wire::checksum::Checksum;
 
 /// Returns a grant for all packets with ports, without an effective limit.
 fn grant() -> LevelGrant {
@@ -33,7 +32,7 @@ impl Ends {
             level: Some(grant()),
             ..agreement(shape)
         });
-        let worker = |end| {
+        Self::with_workers(|end| {
             let mut sa = child_sa(0, end, 0, agreement.as_ref());
             sa.integrity = beside(&sa);
             let choice = LevelChoice {
@@ -44,13 +43,7 @@ impl Ends {
             let mut worker = Worker::new(Spd::default());
             worker.set_level(sa.peer, choice);
             worker.install(sa).context("an SA that the lab made")?;
-            Ok::<_, anyhow::Error>(worker)
-        };
-        Ok(Self {
-            sender: worker(0)?,
-            receiver: worker(1)?,
-            batch: vec![Packet::with_capacity(2000); BATCH],
-            checksum: Checksum::Made,
+            Ok(worker)
         })
     }
 }

@@ -114,6 +114,13 @@ struct Sent {
     again: u64,
 }
 
+impl Initiator {
+    /// Handles a message, by the clock of the initiator.
+    fn hear(&mut self, path: Path, message: &[u8], now: Instant) {
+        self.engine.handle_datagram(path, message, now + self.ahead);
+    }
+}
+
 enum Outcome {
     Up(Duration),
     Failed(String),
@@ -421,8 +428,7 @@ impl Crowd {
         let now = clock::now();
         let index = self.place.number_of(path.local.ip()).unwrap_or(usize::MAX);
         if let Some(initiator) = self.initiators.get_mut(index) {
-            let theirs = now + initiator.ahead;
-            initiator.engine.handle_datagram(path, message, theirs);
+            initiator.hear(path, message, now);
             self.heard += 1;
             self.process(index, now);
         }
@@ -545,8 +551,7 @@ impl Crowd {
                 if index == 0 && initiator.outcome.is_none() {
                     dialogue.push(payload.len());
                 }
-                let now = now + initiator.ahead;
-                initiator.engine.handle_datagram(arrival.path, message, now);
+                initiator.hear(arrival.path, message, now);
                 spoken_to.push(index);
             }
         });

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Interval between two reads.
-const PAUSE: Duration = Duration::from_millis(2);
+/// Time after which a recorder without packets looks for its end.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A running recorder; it stops when dropped.
 pub(super) struct Recorder {
@@ -28,14 +28,12 @@ impl Recorder {
         let (kept, stop) = (Arc::clone(&packets), Arc::clone(&over));
         let thread = thread::spawn(move || {
             while !stop.load(Relaxed) {
-                let Ok(seen) = tap.rest() else {
+                let Ok(seen) = tap.wait(LOOK).and_then(|()| tap.rest()) else {
                     return;
                 };
                 let read = seen.iter().filter_map(Packet::read);
                 let mut packets = kept.lock().unwrap_or_else(PoisonError::into_inner);
                 packets.extend(read);
-                drop(packets);
-                thread::sleep(PAUSE);
             }
         });
         Ok(Self {

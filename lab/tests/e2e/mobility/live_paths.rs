@@ -2,124 +2,43 @@
 //! each way loses when one of two uplinks fails.
 
 use anyhow::{Context, Result, ensure};
+use lab::gaps::{Gaps, measure_flows};
 use lab::host::Host;
 use lab::pair::{self, GATEWAY, MOBILE, Pair, Tunnel};
 use lab::plain::{configs, start, start_with};
 use lab::process::DEADLINE;
 use serde_json::Value;
-use std::net::UdpSocket;
 use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Local addresses of the mobile node on its two networks.
 const WIFI: &str = "10.3.0.2";
 const CELL: &str = "10.4.0.2";
 
 /// Number of flows, each of which stays on one path.
-const FLOWS: u32 = 20;
+const FLOWS: usize = 20;
 
-/// Interval between two datagrams each way.
-const INTERVAL: Duration = Duration::from_millis(1);
+/// Datagrams of a stream each way before an event, and after a path has failed.
+const FEW: u64 = 500;
+const MANY: u64 = 2500;
 
-/// Time from the beginning of a stream to the event, and from there to its end.
-const BEFORE: Duration = Duration::from_millis(500);
-const AFTER: Duration = Duration::from_millis(2500);
-
-/// Loss of a stream in one direction.
-#[derive(Clone, Copy, Debug)]
-struct Loss {
-    sent: u32,
-    lost: u32,
-    /// Longest time without a datagram of one flow.
-    gap: Duration,
-}
-
-/// Sends datagrams both ways through the tunnel, and lets something happen meanwhile. Returns the
-/// loss towards the gateway, and towards the mobile node.
-fn stream(pair: &Pair, happen: impl FnOnce() -> Result<()>) -> Result<[Loss; 2]> {
-    let near = sockets(&pair.mobile, MOBILE[0])?;
-    let far = sockets(&pair.gateway, GATEWAY[0])?;
-    for (near, far) in near.iter().zip(&far) {
-        near.connect(far.local_addr()?)?;
-        far.connect(near.local_addr()?)?;
-    }
-    let over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let arrivals = [&far, &near].map(|to| scope.spawn(|| receive(to, &over)));
-        let sending = scope.spawn(|| send([&near, &far]));
-        thread::sleep(BEFORE);
-        let happened = happen();
-        let sent = sending.join().expect("a stream returns its errors");
-        // Datagrams under way arrive.
-        thread::sleep(Duration::from_millis(300));
-        over.store(true, Ordering::Relaxed);
-        let arrivals = arrivals.map(|arrival| arrival.join().expect("a thread returns its errors"));
-        happened?;
-        let sent = sent?;
-        let [there, back] = arrivals;
-        Ok([judge(sent, &there?), judge(sent, &back?)])
+/// Sends datagrams both ways through the tunnel, lets something happen, and sends more of them.
+/// Returns what became of those to the gateway, and of those to the mobile node.
+fn stream(pair: &Pair, more: u64, happen: impl FnOnce() -> Result<()>) -> Result<[Gaps; 2]> {
+    let near = (&pair.mobile, MOBILE[0]);
+    let far = (&pair.gateway, GATEWAY[0]);
+    measure_flows(FLOWS, near, far, |counters| {
+        counters.wait_for(FEW)?;
+        happen()?;
+        counters.wait_for(more)
     })
 }
 
-fn sockets(host: &Host, address: &str) -> Result<Vec<UdpSocket>> {
-    let socket = |_| {
-        let socket = host.inside(|| Ok(UdpSocket::bind((address, 0))?))?;
-        socket.set_nonblocking(true)?;
-        Ok(socket)
-    };
-    (0..FLOWS).map(socket).collect()
-}
-
-/// Sends the datagrams of both ways at their times. Returns their number each way.
-fn send(ends: [&[UdpSocket]; 2]) -> Result<u32> {
-    let begin = Instant::now();
-    let count = (BEFORE + AFTER).as_micros() / INTERVAL.as_micros();
-    let count = u32::try_from(count).context("a short stream")?;
-    for number in 0..count {
-        let at = begin + INTERVAL * number;
-        thread::sleep(at.saturating_duration_since(Instant::now()));
-        for end in ends {
-            // A datagram that cannot leave is lost.
-            let _ = end[(number % FLOWS) as usize].send(&number.to_be_bytes());
-        }
-    }
-    Ok(count)
-}
-
-/// Receives datagrams until the stream is over. Returns their numbers and times.
-fn receive(sockets: &[UdpSocket], over: &AtomicBool) -> Result<Vec<(u32, Instant)>> {
-    let mut arrivals = Vec::new();
-    while !over.load(Ordering::Relaxed) {
-        let mut any = false;
-        for socket in sockets {
-            let mut datagram = [0; 4];
-            while socket.recv(&mut datagram).is_ok() {
-                any = true;
-                arrivals.push((u32::from_be_bytes(datagram), Instant::now()));
-            }
-        }
-        if !any {
-            thread::sleep(INTERVAL);
-        }
-    }
-    Ok(arrivals)
-}
-
-fn judge(sent: u32, arrivals: &[(u32, Instant)]) -> Loss {
-    let mut numbers: Vec<_> = arrivals.iter().map(|(number, _)| *number).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    let mut gap = Duration::ZERO;
-    for flow in 0..FLOWS {
-        let of_flow = arrivals.iter().filter(|(number, _)| number % FLOWS == flow);
-        let times: Vec<_> = of_flow.map(|(_, at)| *at).collect();
-        let gaps = times.windows(2).map(|pair| pair[1].duration_since(pair[0]));
-        gap = gap.max(gaps.max().unwrap_or_default());
-    }
-    let lost = sent - u32::try_from(numbers.len()).unwrap_or(sent);
-    Loss { sent, lost, gap }
+/// Checks that a stream loses nothing while something happens.
+fn loses_nothing(pair: &Pair, happen: impl FnOnce() -> Result<()>) -> Result<()> {
+    let [there, back] = stream(pair, FEW, happen)?;
+    ensure!(there.lost + back.lost == 0, "{there}; {back}");
+    Ok(())
 }
 
 /// Two uplinks with 25 ms each way.
@@ -183,7 +102,7 @@ fn a_stream_loses_little_when_one_of_two_uplinks_is_taken_down() -> Result<()> {
         let _second = pair.add_second_lossy_hop(hop())?;
         let tunnel = start_up(&pair, paths)?;
         let before = sent_on(&pair.mobile, "eth1")?;
-        let [there, back] = stream(&pair, || {
+        let [there, back] = stream(&pair, MANY, || {
             let on_second = sent_on(&pair.mobile, "eth1")? - before;
             // Of 500 datagrams.
             ensure!(
@@ -193,10 +112,7 @@ fn a_stream_loses_little_when_one_of_two_uplinks_is_taken_down() -> Result<()> {
             pair.mobile.run("ip link set eth0 down").map(drop)
         })?;
         for (loss, way) in [(there, "to the gateway"), (back, "to the mobile node")] {
-            println!(
-                "{paths} path(s), {way}: {} of {} lost, longest gap of a flow {:?}",
-                loss.lost, loss.sent, loss.gap
-            );
+            println!("{paths} path(s), {way}: {loss}");
         }
         if paths > 1 {
             await_live(&tunnel, &[CELL])?;
@@ -222,30 +138,25 @@ fn a_silent_path_is_left_within_two_seconds_and_used_again_when_it_answers() -> 
         "table inet deaf {\n  chain pass {\n    type filter hook forward priority 0\n    \
          iifname \"wireless2\" drop\n    oifname \"wireless2\" drop\n  }\n}\n",
     )?;
-    let [there, back] = stream(&pair, || {
+    let [there, back] = stream(&pair, MANY, || {
         pair.between
             .run(&format!("nft -f {}", rules.display()))
             .map(drop)
     })?;
-    println!("silent path: {there:?}, {back:?}");
+    println!("silent path: {there}; {back}");
     for loss in [there, back] {
         ensure!(
-            loss.gap > Duration::from_millis(500),
-            "the path was not in use: {loss:?}"
+            loss.longest > Duration::from_millis(500),
+            "the path was not in use: {loss}"
         );
-        ensure!(loss.gap < Duration::from_secs(2), "{loss:?}");
+        ensure!(loss.longest < Duration::from_secs(2), "{loss}");
     }
     let silent = |paths: &Value| paths["paths"]["tunnels"][0]["live"][1]["works"] == false;
     let status = tunnel.mobile.strata("paths")?;
     ensure!(silent(&status), "{status}");
     pair.between.run("nft delete table inet deaf")?;
     await_live(&tunnel, &[WIFI, CELL])?;
-    let [there, back] = stream(&pair, || tunnel.mobile.strata("rekey office").map(drop))?;
-    ensure!(
-        there.lost + back.lost == 0,
-        "a rekey loses nothing: {there:?}, {back:?}"
-    );
-    Ok(())
+    loses_nothing(&pair, || tunnel.mobile.strata("rekey office").map(drop))
 }
 
 // Recovers: live-paths
@@ -291,8 +202,7 @@ fn a_path_behind_a_nat_is_used_and_shown() -> Result<()> {
         is_outside(one) && is_outside(other) && one != other,
         "{shown}"
     );
-    let [there, back] = stream(&pair, || Ok(()))?;
-    ensure!(there.lost + back.lost == 0, "{there:?}, {back:?}");
+    loses_nothing(&pair, || Ok(()))?;
     let text = tunnel.mobile.strata_text("paths")?;
     ensure!(
         text.contains("live: 10.4.0.2:4500 - 192.0.2.1:4500  carries packets"),
@@ -317,9 +227,7 @@ fn a_peer_that_allows_one_path_has_one_and_both_operators_learn_why() -> Result<
     tunnel
         .gateway
         .wait_until("status", DEADLINE, refused("allows only 1"))?;
-    let [there, back] = stream(&pair, || Ok(()))?;
-    ensure!(there.lost + back.lost == 0, "{there:?}, {back:?}");
-    Ok(())
+    loses_nothing(&pair, || Ok(()))
 }
 
 // Refuses: live-paths

@@ -2,51 +2,34 @@
 
 use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
-use lab::host::Host;
+use lab::gaps::measure;
 use lab::pair::{self, DEADLINE, GATEWAY, LICENSED, MOBILE, Pair, Terms, Tunnel};
-use lab::process::until;
 use lab::transfer::transfer;
 use serde_json::Value;
-use std::net::UdpSocket;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::{Duration, Instant};
 
-/// Interval between two packets of the stream.
-const PAUSE: Duration = Duration::from_millis(1);
-
-/// Read timeout of the receiver. After the last packet it also waits this long for duplicates.
-const LOOK: Duration = Duration::from_millis(200);
-
-/// Time after the last packet sent and the last one received until missing packets count as lost.
-const SILENCE: Duration = Duration::from_secs(20);
-
-/// Number of packets sent between two rekeys.
+/// Number of packets each way between two rekeys.
 const BETWEEN: u64 = 60;
 
 const MB: u64 = 1_000_000;
 
-/// A thousand numbered packets per second, from the mobile node to the gateway; each must arrive
-/// exactly once. A licensed node may read their headers.
+/// A thousand numbered packets per second each way, each of which must arrive exactly once. A
+/// licensed node may read their headers.
 // Works: rekey
 #[lab::test]
 fn a_stream_loses_no_packet_through_twenty_rekeys() -> Result<()> {
     let (pair, _licensed, mut tunnel) = licensed(Pair::new("rekey")?)?;
-    let sent = AtomicU64::new(0);
-    let arrived = meanwhile(
-        |stop| stream(&pair.mobile, &pair.gateway, &sent, stop),
-        || {
-            (0..20).try_for_each(|round| {
-                tunnel.rekey(round)?;
-                let enough = sent.load(Relaxed) + BETWEEN;
-                until("packets with new keys", DEADLINE, || {
-                    Ok((sent.load(Relaxed) >= enough).then_some(()))
-                })
-            })
-        },
-    )?;
-    let sent = sent.into_inner();
-    ensure!(arrived == sent, "{arrived} of {sent} packets arrived");
+    let near = (&pair.mobile, MOBILE[0]);
+    let gaps = measure(near, (&pair.gateway, GATEWAY[0]), |counters| {
+        (0..20).try_for_each(|round| {
+            tunnel.rekey(round)?;
+            counters.wait_for(BETWEEN)
+        })
+    })?;
+    for way in gaps {
+        ensure!(way.lost == 0, "{way}");
+    }
     pair::no_drops(&tunnel.gateway.strata("status")?)
 }
 
@@ -116,50 +99,6 @@ fn meanwhile<T: Send>(
         acted?;
         outcome
     })
-}
-
-/// Sends and counts packets until `stop`; returns the number of packets that arrived.
-fn stream(from: &Host, to: &Host, sent: &AtomicU64, stop: &AtomicBool) -> Result<u64> {
-    let address = (GATEWAY[0].parse::<std::net::IpAddr>()?, 0);
-    let inward = to.inside(|| Ok(UdpSocket::bind(address)?))?;
-    inward.set_read_timeout(Some(LOOK))?;
-    let target = inward.local_addr()?;
-    let out = from.inside(|| Ok(UdpSocket::bind((MOBILE[0], 0))?))?;
-    let all_sent = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let receiving = scope.spawn(|| receive(&inward, sent, &all_sent));
-        let mut due = Instant::now();
-        let mut refused = None;
-        while !stop.load(Relaxed) && refused.is_none() {
-            let number = sent.fetch_add(1, Relaxed);
-            refused = out.send_to(&number.to_be_bytes(), target).err();
-            due += PAUSE;
-            thread::sleep(due.saturating_duration_since(Instant::now()));
-        }
-        all_sent.store(true, Relaxed);
-        let received = receiving.join().expect("a receiver returns its errors");
-        refused.map_or(received, |error| Err(error.into()))
-    })
-}
-
-/// Counts packets until all have arrived or none arrives any more; fails on a duplicate.
-fn receive(socket: &UdpSocket, sent: &AtomicU64, all_sent: &AtomicBool) -> Result<u64> {
-    let mut seen = std::collections::BTreeSet::new();
-    let mut number = [0; 8];
-    let mut heard = Instant::now();
-    loop {
-        let over = all_sent.load(Relaxed);
-        if socket.recv(&mut number).is_ok() {
-            let number = u64::from_be_bytes(number);
-            ensure!(seen.insert(number), "packet {number} came twice");
-            heard = Instant::now();
-        } else if over {
-            let count = seen.len() as u64;
-            if count == sent.load(Relaxed) || heard.elapsed() > SILENCE {
-                return Ok(count);
-            }
-        }
-    }
 }
 
 /// Downloads and uploads until `stop`; returns the number of complete rounds.

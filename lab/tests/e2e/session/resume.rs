@@ -4,8 +4,12 @@ use anyhow::{Result, ensure};
 use lab::daemon::Daemon;
 use lab::pair::{self, DEADLINE, Pair, Tunnel};
 use lab::plain;
+use lab::process::until;
 use lab::wiretap::{Seen, Wiretap, exchanges};
 use serde_json::{Value, json};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 use std::thread;
 use wire::ike::{Datagram, ExchangeType, GroupId, Message, Payload};
 
@@ -201,9 +205,9 @@ fn after_a_kill(way: &str) -> Result<Vec<ExchangeType>> {
     let [mobile, gateway] = plain::configs(way, way);
     let gateway = format!("{gateway}\n[sessions]\nfile = \"{}\"\n", file.display());
     let mut tunnel = start_with(&pair, &[mobile, gateway])?;
-    let listed = tunnel.gateway.strata("sessions")?;
-    let identity = &listed["sessions"]["sessions"][0]["identity"];
-    ensure!(identity == "alice@example.net", "{listed}");
+    // A thread writes the file.
+    let is_kept = |listed: &Value| listed_identities(listed) == ["alice@example.net"];
+    tunnel.gateway.wait_until("sessions", DEADLINE, is_kept)?;
     let tap = Wiretap::open(&pair.mobile)?;
     tunnel.gateway.process().crash()?;
     tunnel.gateway.start_again()?;
@@ -211,10 +215,31 @@ fn after_a_kill(way: &str) -> Result<Vec<ExchangeType>> {
     plain::carry(&pair)?;
     let exchanges = exchanges(&tap.rest()?);
     // The ticket that was used is not good again, and another one is.
-    let listed = tunnel.gateway.strata("sessions")?;
-    let listed = listed["sessions"]["sessions"].as_array();
-    ensure!(listed.is_some_and(|listed| listed.len() == 1), "{listed:?}");
+    tunnel.gateway.wait_until("sessions", DEADLINE, is_kept)?;
     Ok(exchanges)
+}
+
+fn listed_identities(listed: &Value) -> Vec<&str> {
+    let sessions = listed["sessions"]["sessions"].as_array();
+    let sessions = sessions.into_iter().flatten();
+    let identities = sessions.map(|session| session["identity"].as_str());
+    identities.map(Option::unwrap_or_default).collect()
+}
+
+/// Returns the front of the file of sessions. Each write that is complete changes it.
+fn front(file: &Path) -> Result<[u8; 320]> {
+    let mut front = [0; 320];
+    File::open(file)?.read_exact(&mut front)?;
+    Ok(front)
+}
+
+/// Does something at a gateway, and waits until its file of sessions has been written since.
+fn write_after(file: &Path, happen: impl FnOnce() -> Result<()>) -> Result<()> {
+    let before = front(file)?;
+    happen()?;
+    until("a write of the sessions", DEADLINE, || {
+        Ok((front(file)? != before).then_some(()))
+    })
 }
 
 /// Tickets by value: the gateway lists no session, and is killed with nothing but their keys and
@@ -231,11 +256,13 @@ fn a_gateway_that_keeps_no_session_resumes_it_from_the_ticket() -> Result<()> {
         let [mobile, gateway] = plain::configs(way, way);
         let sessions = format!("file = \"{}\"\ntickets_by_value = true\n", file.display());
         let gateway = format!("{gateway}\n[sessions]\n{sessions}");
-        let mut tunnel = start_with(&pair, &[mobile, gateway])?;
+        let mut tunnel = plain::start_with(&pair, &[mobile, gateway])?;
+        write_after(&file, || tunnel.up())?;
         let listed = tunnel.gateway.strata("sessions")?;
         ensure!(listed["sessions"]["sessions"] == json!([]), "{listed}");
         if !is_resumed {
-            tunnel.gateway.strata_text("sessions --end-all")?;
+            let end = || tunnel.gateway.strata_text("sessions --end-all").map(drop);
+            write_after(&file, end)?;
         }
         let tap = Wiretap::open(&pair.mobile)?;
         tunnel.gateway.process().crash()?;
