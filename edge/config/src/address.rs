@@ -136,6 +136,13 @@ impl fmt::Display for Address {
     }
 }
 
+/// Returns the text of an address without the interface of its link.
+pub(crate) fn without_link(text: &str) -> String {
+    let (address, rest) = text.split_once('%').unwrap_or((text, ""));
+    let port = rest.find(']').map_or("", |end| &rest[end..]);
+    format!("{address}{port}")
+}
+
 /// Separates the port. The colons of an IPv6 address without brackets belong to it.
 fn split(text: &str) -> (&str, Option<&str>) {
     if let Some((host, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) {

@@ -1,5 +1,6 @@
 //! Differences between two configurations, and their effects.
 
+use crate::address::without_link;
 use crate::keys::{Effect, Section, Setting, Shown, sections};
 use crate::{Config, Listen, Sessions, Tunnel};
 use std::collections::BTreeMap;
@@ -107,7 +108,7 @@ impl Section {
             .map(|(old, new)| Change {
                 key: self.dotted(new),
                 what: old.value.change(&new.value),
-                effect: new.effect,
+                effect: old.effect_of(new),
             })
             .collect()
     }
@@ -117,6 +118,21 @@ impl Section {
         match setting.key {
             "" => self.name.clone(),
             key => format!("{}.{key}", self.name),
+        }
+    }
+}
+
+impl Setting {
+    /// Returns the effect of another value. SAs know an address without the interface of its link,
+    /// which therefore applies at once.
+    fn effect_of(&self, new: &Self) -> Effect {
+        match (&self.value, &new.value) {
+            (Shown::Text(before), Shown::Text(after))
+                if new.key == "address" && without_link(before) == without_link(after) =>
+            {
+                Effect::Applied
+            }
+            _ => new.effect,
         }
     }
 }

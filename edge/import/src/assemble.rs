@@ -247,8 +247,14 @@ impl Assembly {
     /// Returns the row with the proof of a peer, if its table needs one.
     fn prove(&mut self, connection: &mut Connection, name: &str, ids: &Ids) -> Option<Row> {
         if connection.ours.proof == Proof::Signature {
-            let key = connection.theirs.public_keys.first()?;
-            return Some(Row::text("pubkey", &self.place(key)));
+            let theirs = &connection.theirs;
+            let key = theirs.public_keys.first();
+            let key = key.map(|key| Row::text("pubkey", &self.place(key)));
+            let authorities = theirs.authorities.iter().map(|file| self.place(file));
+            let authorities: Vec<_> = authorities.collect();
+            let only = (!authorities.is_empty())
+                .then(|| Row::list("ca", authorities.iter().map(String::as_str)));
+            return key.or(only);
         }
         let (octets, line) = match best(&self.psks, ids) {
             Some(shared) => (shared.octets.clone(), shared.line),
@@ -282,17 +288,8 @@ impl Assembly {
         }
         let own = ours.certificates.first().map(|file| self.place(file));
         self.draft.certificate = self.draft.certificate.take().or(own);
-        self.draft.needs_authorities = true;
-        let authorities: Vec<_> = theirs
-            .authorities
-            .iter()
-            .map(|file| self.place(file))
-            .collect();
-        for authority in authorities {
-            if !self.draft.authorities.contains(&authority) {
-                self.draft.authorities.push(authority);
-            }
-        }
+        self.draft.needs_certificate = true;
+        self.draft.needs_authorities |= theirs.authorities.is_empty();
     }
 
     /// Returns the path of a file that is named relative to the folder.

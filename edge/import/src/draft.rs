@@ -26,9 +26,9 @@ pub struct Draft {
     pub certificate: Option<String>,
     /// File of our raw public key.
     pub public_key: Option<String>,
-    /// Files of the CAs, if the imported file names some.
-    pub authorities: Vec<String>,
     /// True if a peer authenticates by certificate.
+    pub needs_certificate: bool,
+    /// True if the imported file does not name the CAs of such a peer.
     pub needs_authorities: bool,
     /// Name of the key that has to be created for this host, without extension.
     pub new_key: Option<String>,

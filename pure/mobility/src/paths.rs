@@ -317,9 +317,12 @@ impl Paths {
         self.current
     }
 
-    /// Returns the reason for the current path.
-    pub const fn why(&self) -> Why {
-        self.why
+    /// Returns the reason for the current path. A fault of the path before is none any more once
+    /// all ways are sound and this one is preferred.
+    pub fn why(&self) -> Why {
+        let is_fault = matches!(self.why, Why::Faded(_) | Why::Silent);
+        let settled = is_fault.then(|| self.view().settled());
+        settled.flatten().unwrap_or(self.why)
     }
 
     /// Returns the available ways, best first.

@@ -284,6 +284,13 @@ impl View<'_> {
         })
     }
 
+    /// Returns the reason for which the current way is preferred to others, which are all sound.
+    pub(crate) fn settled(&self) -> Option<Why> {
+        let all_sound = self.measured().count() == self.sound().count();
+        let (way, why) = self.preferred().filter(|_| all_sound)?;
+        way.leads_along(self.current).then_some(why)
+    }
+
     /// Returns the way other than this one that costs least, if any answers.
     fn cheapest(&self, here: Candidate) -> Option<Candidate> {
         let others = self.sound().filter(|way| !way.is(here.way, here.carrier));

@@ -1,7 +1,7 @@
 //! Peers whose `address` is a name, or has a port.
 
 use super::Folder;
-use crate::{Peer, Start};
+use crate::{Effect, Peer, Start};
 
 const MOBILE: &str = r#"[node]
 id = "alice@example.net"
@@ -127,6 +127,29 @@ fn a_link_local_address_has_the_interface_of_its_link() {
         hosts,
         expected.map(|(key, at)| (key.to_owned(), at.to_owned()))
     );
+}
+
+/// SAs know the address alone.
+// Works: link-local
+#[test]
+fn another_link_of_an_address_applies_at_once() {
+    let load = |address| Folder::new().load(&with(address)).unwrap();
+    for (before, after, effect) in [
+        ("fe80::1%eth0", "fe80::1%eth1", Effect::Applied),
+        ("[fe80::1%eth0]:4501", "[fe80::1%wg0]:4501", Effect::Applied),
+        ("[fe80::1%eth0]:4501", "[fe80::1%eth0]:4502", Effect::Anew),
+        ("fe80::1%eth0", "fe80::2%eth0", Effect::Anew),
+        ("fe80::1%eth0", "192.0.2.1", Effect::Anew),
+    ] {
+        let changes = load(before).diff(&load(after));
+        let [change] = &changes[..] else {
+            panic!("{changes:?}");
+        };
+        assert_eq!(
+            (change.key.as_str(), change.effect),
+            ("peer.office.address", effect)
+        );
+    }
 }
 
 // Refuses: link-local

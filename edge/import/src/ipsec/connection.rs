@@ -231,7 +231,10 @@ const CONN: &[Rule<Conn>] = &[
     },
     Rule {
         keys: &["rightca"],
-        fate: Fate::No(Weight::Remark, "all CAs are in `ca` of [node]"),
+        fate: Fate::No(
+            Weight::Lost,
+            "write the file of this CA as `ca` of the peer: otherwise all CAs of [node] count",
+        ),
     },
     Rule {
         keys: &[

@@ -86,21 +86,19 @@ fn a_gateway_with_templates_a_pool_and_certificates() {
         draft.certificate.as_deref(),
         Some("/etc/swanctl/x509/moonCert.pem")
     );
-    assert_eq!(
-        draft.authorities,
-        ["/etc/swanctl/x509ca/strongswanCert.pem"]
-    );
-    assert!(draft.needs_authorities);
+    assert!(draft.needs_certificate && !draft.needs_authorities);
     let import = finished(draft);
     let expected = r#"[node]
 id = "moon.strongswan.org"
 cert = "/etc/swanctl/x509/moonCert.pem"
 [peer.carol]
 id = "carol@strongswan.org"
+ca = ["/etc/swanctl/x509ca/strongswanCert.pem"]
 pool = "office"
 local = ["10.1.0.0/16"]
 [peer.dave]
 id = "dave@strongswan.org"
+ca = ["/etc/swanctl/x509ca/strongswanCert.pem"]
 pool = "office"
 local = ["10.1.0.0/16"]
 [listen]

@@ -32,13 +32,12 @@ pub(super) fn find(draft: &mut Draft) -> Found {
             draft.note_missing(&own, why);
         }
     }
+    if draft.needs_certificate && draft.certificate.is_none() {
+        let why = "the file names no certificate of this host: write `cert` and `key` of [node]";
+        draft.note_missing("certs", why);
+    }
     if draft.needs_authorities {
         found.ca = authorities(draft);
-        if draft.certificate.is_none() {
-            let why =
-                "the file names no certificate of this host: write `cert` and `key` of [node]";
-            draft.note_missing("certs", why);
-        }
         if found.ca.is_empty() {
             let why = "there is no CA beside the certificate: write `ca` of [node]";
             draft.note_missing("cacerts", why);
@@ -47,11 +46,8 @@ pub(super) fn find(draft: &mut Draft) -> Found {
     found
 }
 
-/// Returns the CAs that the file names, or all CAs beside our certificate.
+/// Returns all CAs beside our certificate.
 fn authorities(draft: &Draft) -> Vec<String> {
-    if !draft.authorities.is_empty() {
-        return draft.authorities.clone();
-    }
     let Some(own) = &draft.certificate else {
         return Vec::new();
     };

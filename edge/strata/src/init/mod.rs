@@ -5,6 +5,7 @@ mod client;
 mod folder;
 mod gateway;
 mod node;
+mod paired;
 mod report;
 
 pub use args::{Init, network};

@@ -1231,4 +1231,10 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "a tunnel that rests after a packet asks its peer for a sign of life every minute although nothing is sent, so 100,000 tunnels at rest take a fifth of a core",
         answer: Tests,
     },
+    Weakness {
+        number: 200,
+        seen: "Strata, imported from strongSwan",
+        what: "a peer that one CA alone may prove is accepted with a certificate of any CA that another connection of the imported file names",
+        answer: Tests,
+    },
 ];

@@ -15,7 +15,7 @@ use std::fmt::Write;
 use zones::ZONES;
 
 /// Numbers of known weaknesses: of other implementations, and of zones.
-const KNOWN: [usize; 2] = [199, 37];
+const KNOWN: [usize; 2] = [200, 37];
 
 #[test]
 fn every_known_weakness_has_its_row() {

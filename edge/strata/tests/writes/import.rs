@@ -163,6 +163,45 @@ fn certificates_and_keys_are_found_where_strongswan_has_them() {
     has(&told, &["no readable private key"]);
 }
 
+/// A CA of one peer does not prove another one.
+// Works: import
+// Weakness: 200
+#[test]
+fn cas_that_are_named_for_a_peer_are_those_of_its_table() {
+    let folder = Folder::new();
+    for (name, id) in [("north", "moon"), ("south", "sun")] {
+        folder.done(&format!("pki ca --name {name} --out {name}"));
+        let issue = format!("pki issue --ca {name} --id {id}.strongswan.org --out made");
+        folder.done(&issue);
+        let place = format!("etc/x509ca/{name}.pem");
+        folder.write(&place, &folder.read(&format!("{name}/ca.pem")));
+    }
+    let made = "made/moon.strongswan.org";
+    folder.write("etc/x509/moon.pem", &folder.read(&format!("{made}.pem")));
+    folder.write("etc/private/moon.key", &folder.read(&format!("{made}.key")));
+    folder.run("chmod", "600 etc/private/moon.key");
+    let net = |name: &str, host: u8, more: &str| {
+        format!(
+            "{name} {{ remote_addrs = 192.0.2.{host}\n local {{ auth = pubkey\n certs = moon.pem\n \
+             id = moon.strongswan.org }}\n remote {{ auth = pubkey\n id = {name}.strongswan.org\n \
+             {more} }}\n children {{ net {{ local_ts = 10.1.0.0/16\n \
+             remote_ts = 10.{host}.0.0/16 }} }} }}\n"
+        )
+    };
+    let (sun, any) = (net("sun", 2, "cacerts = south.pem"), net("any", 3, ""));
+    for (nets, of_node) in [(sun.clone(), false), (sun + &any, true)] {
+        folder.write("etc/swanctl.conf", &format!("connections {{ {nets} }}\n"));
+        folder.done("import swanctl etc/swanctl.conf -o new --force");
+        let written = folder.read("new/strata.toml");
+        let (node, peers) = written.split_once("[peer.").unwrap();
+        assert_eq!(node.contains("north.pem"), of_node, "{written}");
+        let (sun, others) = peers.split_once("remote = ").unwrap();
+        assert!(sun.contains("/etc/x509ca/south.pem\"]"), "{written}");
+        assert!(!others.contains("ca ="), "{written}");
+        folder.done("check new/strata.toml");
+    }
+}
+
 // Works: import
 #[test]
 fn hosts_of_wireguard_get_new_keys_and_are_told_what_to_exchange() {

@@ -6,12 +6,12 @@
 //! original initiator adds it by CREATE_CHILD_SA, which is sent on the path that it is about:
 //!
 //! ```text
-//! request   N(ADD_SA_ADDRESS: number), N(IP_PARAMETER: new, receiver), SA, Ni, [KEi,] TSi, TSr
+//! request   N(ADD_SA_ADDRESS: number), N(IP_PARAMETER: sender, receiver), SA, Ni, [KEi,] TSi, TSr
 //! response  SA, Nr, [KEr,] TSi, TSr          accepted; a check of the path follows
 //!           NO_ADDITIONAL_SAS                this end allows no path with this number
 //!           UNACCEPTABLE_ADDRESSES           not that address
 //!           UNEXPECTED_NAT_DETECTED          a NAT, where one end forbids NATs
-//! removal   INFORMATIONAL: D(SPI), N(REMOVE_SA_ADDRESS: number), N(IP_PARAMETER: new, receiver)
+//! removal   INFORMATIONAL: D(SPI), N(REMOVE_SA_ADDRESS: number), N(IP_PARAMETER: sender, receiver)
 //! ```
 //!
 //! IP_PARAMETER says what the sender believes. The path is the one on which the request arrived. A
@@ -61,8 +61,7 @@ pub(crate) fn remove(number: u8, path: Path) -> Vec<Payload> {
 
 fn about(kind: NotifyType, number: u8, path: Path) -> Vec<Payload> {
     let named = Named {
-        old: None,
-        new: Some(path.local.ip()),
+        sender: Some(path.local.ip()),
         receiver: Some(path.remote.ip()),
     };
     let said = notify(kind, vec![number]);
@@ -93,7 +92,7 @@ fn number(request: &Message, kind: NotifyType) -> Option<u8> {
 pub(crate) fn is_as_named(request: &Message, arrived: Path) -> bool {
     let named = Named::read(request);
     let seen = (Some(arrived.remote.ip()), Some(arrived.local.ip()));
-    (named.new, named.receiver) == seen
+    (named.sender, named.receiver) == seen
 }
 
 #[cfg(test)]

@@ -317,14 +317,18 @@ fn answer_recut(turn: &mut Turn<'_, '_>, cipher: &mut Cipher, arrived: &Arrived<
 
 /// Moves IKE messages to another path, outstanding ones at once.
 pub(crate) fn switch_to(turn: &mut Turn<'_, '_>, path: Path) {
-    if turn.core.path == path {
-        return;
+    if turn.core.path != path {
+        take_path(turn, path);
+        send_again(turn);
     }
+}
+
+/// The same, if the outstanding requests were sent on this path already.
+pub(crate) fn take_path(turn: &mut Turn<'_, '_>, path: Path) {
     if !is_same_route(path, turn.core.path) {
         turn.core.requests.forget_round_trip();
     }
     turn.core.path = path;
-    send_again(turn);
 }
 
 /// Retransmits the outstanding requests, with all their time.

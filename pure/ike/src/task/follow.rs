@@ -169,6 +169,10 @@ pub(crate) fn note_stray(
     if from.is_stream() || turn.core.esp.is_stream() || from.remote == turn.core.esp.remote {
         return;
     }
+    // An update came first, and is being checked there.
+    if session.is_moving() && from.remote == turn.core.path.remote {
+        return;
+    }
     // "NO_NATS_ALLOWED": a translated packet is an attack (RFC 4555 section 3.9).
     if turn
         .core
@@ -316,6 +320,12 @@ pub(crate) fn next(session: &mut Session, turn: &mut Turn<'_, '_>) -> Option<Box
     };
     following.until = turn.ctx.now + patience(turn);
     Some(question(turn.ctx))
+}
+
+/// Returns true if a question was sent on this path, and is not answered.
+pub(crate) fn has_asked(session: &Session, path: Path) -> bool {
+    let following = session.follow.check.as_ref();
+    following.is_some_and(|following| following.asks_new() && following.to == path)
 }
 
 /// Charges the credit of the new address with the question that was sent there.

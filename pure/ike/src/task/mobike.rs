@@ -178,11 +178,10 @@ pub(crate) fn next(session: &mut Session, turn: &mut Turn<'_, '_>) -> Option<Box
     Some(Box::new(Move { cookie, payloads }))
 }
 
-/// Returns the addresses that an update names: that of our child SAs, and both ends of the path.
+/// Returns the addresses that an update names: both ends of the path.
 const fn named(core: &Core) -> Named {
     Named {
-        old: Some(core.proved.local.ip()),
-        new: Some(core.path.local.ip()),
+        sender: Some(core.path.local.ip()),
         receiver: Some(core.path.remote.ip()),
     }
 }
@@ -329,8 +328,13 @@ fn follow_update(
     if let Some(mobike) = &mut session.mobike {
         mobike.pending = is_new && !path.is_stream();
     }
+    // Packets from there may have come first.
+    let is_asked = follow::has_asked(session, path);
     follow::end_check(session, path, turn.core);
-    protected::switch_to(turn, path);
+    match is_asked {
+        true => protected::take_path(turn, path),
+        false => protected::switch_to(turn, path),
+    }
     live_path::join(session);
     let most = session.most_paths(turn.core.peer(turn.ctx.config));
     if is_new && most > 1 {

@@ -35,7 +35,7 @@ pub(crate) fn admit(
     }
     let named = Named::read(request);
     let (local, remote) = (path.local.ip(), path.remote.ip());
-    if named.new != Some(remote) {
+    if named.sender != Some(remote) {
         return Err(Unplaced::Translated(remote));
     }
     if named.receiver != Some(local) {

@@ -6,6 +6,7 @@ use super::*;
 use crate::down_reason::PeerMisbehaved;
 use crate::{CannotMove, DownReason, Event};
 use model::{IkeSaId, Path};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use wire::ike::{ExchangeType, Flags, Header, Message, Notify, NotifyType, Payload, VERSION_2};
 
@@ -220,6 +221,31 @@ fn a_move_back_during_the_check_needs_no_other() {
         pair.right.engine.sas().next().unwrap().path.remote.ip(),
         back
     );
+}
+
+/// Packets of a child SA come from the new address just before the update, or just after it.
+#[test]
+fn the_check_of_a_new_address_is_sent_once() {
+    for (update_first, cookies) in [(true, 2), (false, 3)] {
+        let mut pair = connected();
+        move_to(&mut pair, to(CELL));
+        if update_first {
+            pair.deliver_next();
+        }
+        let sa = id(&mut pair, Side::Right);
+        let from = Path::udp(to(CELL).remote, to(CELL).local);
+        pair.with(Side::Right, |engine, now| {
+            engine.note_stray(sa, from, 1000, now);
+        });
+        pair.settle();
+        assert_eq!(told(&mut pair, Side::Right), ips(&[CELL]));
+        // The answer to the update has one.
+        assert_eq!(sent(&pair, Side::Right, NotifyType::COOKIE2), cookies);
+        let to_left = pair.sent.iter().filter(|flying| flying.to == Side::Left);
+        let all: Vec<_> = to_left.map(|flying| &flying.message).collect();
+        let distinct: BTreeSet<_> = all.iter().collect();
+        assert_eq!(distinct.len(), all.len(), "a message was sent twice");
+    }
 }
 
 #[test]

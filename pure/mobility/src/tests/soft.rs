@@ -273,6 +273,26 @@ fn the_way_that_an_operator_chose_is_kept_until_it_fades() {
     );
 }
 
+/// The way of the operator fades, and comes back as any other.
+#[test]
+fn a_fault_of_the_way_before_is_no_reason_once_all_ways_are_sound() {
+    let mut ground = Ground::new(EVERY, |path, now| {
+        let fades = (1000..1500).contains(&now.since_origin().as_secs());
+        (is_wifi(path) || !fades).then_some(20 * MS)
+    });
+    assert!(ground.paths.choose(Some(ip(CELL)), ground.now).is_ok());
+    ground.take_step();
+    ground.run_for(1400 * SECOND);
+    let why = ground.paths.why();
+    assert!(matches!(why, Why::Faded(_)), "{why:?}");
+    ground.ways(&BOTH[..1]);
+    ground.run_for(200 * SECOND);
+    ground.ways(&BOTH);
+    ground.run_for(200 * SECOND);
+    assert_eq!(ground.paths.current(), path(WIFI, GATEWAY));
+    assert_eq!(ground.paths.why(), Why::Route);
+}
+
 #[test]
 fn a_hand_over_that_fails_stays_or_moves_with_a_pause() {
     for (failure, expected, after) in [

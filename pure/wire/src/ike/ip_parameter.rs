@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  IP_PARAMETER  Role (1) | Family (1) = 4 or 6 | Address (4 or 16)
-//!    role        1: of the sender, until now   2: of the sender, from now on   3: of the receiver
+//!    role        2: of the sender   3: of the receiver
 //! ```
 
 use crate::codec::{Malformed, Reader};
@@ -23,10 +23,8 @@ pub struct IpParameter {
 /// Role of an address in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IpRole {
-    /// Address of the sender that the request replaces.
-    Old = 1,
     /// Address of the sender that the request is for.
-    New = 2,
+    Sender = 2,
     /// Address of the receiver that the request is for.
     Receiver = 3,
 }
@@ -34,8 +32,7 @@ pub enum IpRole {
 impl IpRole {
     fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         match r.u8()? {
-            1 => Ok(Self::Old),
-            2 => Ok(Self::New),
+            2 => Ok(Self::Sender),
             3 => Ok(Self::Receiver),
             _ => Err(Malformed::Value(WHAT)),
         }
@@ -75,11 +72,11 @@ mod tests {
             role,
             address: address.parse().unwrap(),
         };
-        let old = named(IpRole::Old, "192.0.2.1");
-        assert_eq!(old.encode(), [1, 4, 192, 0, 2, 1]);
+        let sender = named(IpRole::Sender, "192.0.2.1");
+        assert_eq!(sender.encode(), [2, 4, 192, 0, 2, 1]);
         for one in [
-            old,
-            named(IpRole::New, "2001:db8::1"),
+            sender,
+            named(IpRole::Sender, "2001:db8::1"),
             named(IpRole::Receiver, "198.51.100.1"),
         ] {
             let octets = one.encode();
@@ -89,7 +86,7 @@ mod tests {
             let longer = [&octets[..], &[0]].concat();
             assert!(IpParameter::decode(&longer).is_err());
         }
-        for (role, family) in [(0, 4), (4, 4), (1, 0), (1, 5), (1, 6), (255, 255)] {
+        for (role, family) in [(0, 4), (1, 4), (4, 4), (2, 0), (2, 5), (2, 6), (255, 255)] {
             assert!(IpParameter::decode(&[role, family, 192, 0, 2, 1]).is_err());
         }
     }
