@@ -65,9 +65,10 @@ pub const TABLE: Table = Table {
               both ends have the times of all packets, and another subscriber to netlink that \
               of the change. T_IKE is from the first message of IKE to the first packet of ESP \
               with a datagram, with a pre-shared key, and so includes the set-up of the SAs, in \
-              steps of the millisecond between datagrams. T_SYS is from the change to the first packet from \
-              the other address, first data to the first one that carries a datagram, T_STALLED \
-              the longest silence of datagrams to the node, and lost those that never came.",
+              steps of the millisecond between datagrams. T_SYS is from the change to the first \
+              packet from the other address, first data to the first one that carries a datagram, \
+              T_STALLED the longest silence of datagrams to the node, and lost those that never \
+              came.",
     duration: |quick| {
         let plan = if quick { Plan::QUICK } else { Plan::FULL };
         let one = START + (SET_UP + MOVE) * rounds(quick) as u32;
