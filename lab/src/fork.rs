@@ -45,6 +45,8 @@ const UPLINKS: [[&str; 2]; 2] = [["10.5.0.1", "10.5.0.2"], ["10.6.0.1", "10.6.0.
 pub struct Fork {
     bed: Testbed,
     _hop: Option<Emulator>,
+    /// The router between the agents and the gateway.
+    _between: Host,
     /// The mobile node, which initiates.
     pub mobile: Host,
     /// The agents, by the order of [`LOCALS`].
@@ -106,6 +108,7 @@ impl Fork {
         Ok(Self {
             bed,
             _hop: emulator,
+            _between: between,
             mobile,
             agents,
             gateway,

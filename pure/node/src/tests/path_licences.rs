@@ -156,7 +156,7 @@ fn flows_of_a_path_that_is_gone_are_read_on_the_other_one() {
         ways(&mut world, &[left]);
         // The gateway learns of it from the next message.
         stream(&mut world, 50..100);
-        let (read, unread) = stream(&mut world, 100..1100);
+        let (read, _) = stream(&mut world, 100..1100);
         assert_eq!(read, 2 * 1000 * u64::from(FLOWS), "{gone}");
         world.run_for(20 * SECONDS);
         assert_eq!(held(&world), [child(&world, Some(&slot())).0], "{gone}");
