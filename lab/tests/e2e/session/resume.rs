@@ -257,7 +257,13 @@ fn a_gateway_that_keeps_no_session_resumes_it_from_the_ticket() -> Result<()> {
         let sessions = format!("file = \"{}\"\ntickets_by_value = true\n", file.display());
         let gateway = format!("{gateway}\n[sessions]\n{sessions}");
         let mut tunnel = plain::start_with(&pair, &[mobile, gateway])?;
-        write_after(&file, || tunnel.up())?;
+        tunnel.up()?;
+        // A thread writes the keys of tickets after the tunnel is up, all of them at once.
+        let keys = file.with_extension("redb.tickets");
+        until("the keys of tickets", DEADLINE, || {
+            let written = keys.metadata().is_ok_and(|keys| keys.len() > 0);
+            Ok(written.then_some(()))
+        })?;
         let listed = tunnel.gateway.strata("sessions")?;
         ensure!(listed["sessions"]["sessions"] == json!([]), "{listed}");
         if !is_resumed {
