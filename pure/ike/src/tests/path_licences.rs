@@ -91,9 +91,7 @@ fn each_path_licenses_the_node_with_its_addresses_and_has_keys_of_its_own() {
     let mut keys = BTreeSet::new();
     for child in pair.left.children() {
         for half in [&child.inbound, &child.outbound] {
-            keys_of(half)
-                .into_iter()
-                .for_each(|key| drop(keys.insert(key)));
+            keys.extend(keys_of(half));
         }
     }
     // Two zones each way on each of three paths.
