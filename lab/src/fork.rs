@@ -128,8 +128,8 @@ impl Fork {
         Ok([start(0)?, start(1)?])
     }
 
-    /// Starts both ends, each with its licences and these lines in the table of its peer, and brings
-    /// the tunnel up.
+    /// Starts both ends, each with its licences and these lines in the table of its peer, and
+    /// brings the tunnel up.
     ///
     /// # Errors
     /// Those of [`Host::stratad`], or the tunnel does not come up.
@@ -154,7 +154,8 @@ impl Fork {
         Ok(tunnel)
     }
 
-    /// Takes down the mobile node's interface of an access network, or brings it up with its routes.
+    /// Takes down the mobile node's interface of an access network, or brings it up with its
+    /// routes.
     ///
     /// # Errors
     /// The kernel refuses.
