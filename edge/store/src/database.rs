@@ -4,13 +4,26 @@
 use crate::error::{Content, Doing, Error};
 use crate::{check_private, open_private};
 use redb::{Builder, Database};
+use std::cell::RefCell;
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The reason that is told if `redb` fails an assertion, as it may do for a damaged file.
 const INCONSISTENT: &str = "its content is inconsistent";
+
+thread_local! {
+    /// The file that `redb` works with in this thread.
+    static AT_WORK: RefCell<Option<(PathBuf, Content)>> = const { RefCell::new(None) };
+}
+
+/// Returns the error that a panic of this thread stands for, if it comes from the library that
+/// reads a damaged file. For the panic hook of a program that aborts.
+pub fn damaged() -> Option<Error> {
+    let (path, content) = AT_WORK.take()?;
+    let failed = Doing::new("reading", &path, content);
+    Some(failed.damaged(INCONSISTENT.to_owned()))
+}
 
 /// The file. All clones share the database.
 #[derive(Clone)]
@@ -37,8 +50,7 @@ impl DatabaseFile {
             open: Arc::default(),
         };
         let mut database = file.database(opened)?;
-        let whole = catch_unwind(AssertUnwindSafe(|| database.check_integrity()));
-        let whole = whole.map_err(|_| failed.damaged(INCONSISTENT.to_owned()))?;
+        let whole = file.asserting(|| database.check_integrity());
         whole.map_err(|source| failed.database(source))?;
         *file.lock() = Some(database.into());
         Ok(file)
@@ -53,10 +65,8 @@ impl DatabaseFile {
     ) -> Result<T, Error> {
         let database = self.get()?;
         let failed = Doing::new(doing, &self.path, self.content);
-        let worked = match catch_unwind(AssertUnwindSafe(|| work(&database))) {
-            Ok(worked) => worked.map_err(|source| failed.storage(source)),
-            Err(_) => Err(failed.damaged(INCONSISTENT.to_owned())),
-        };
+        let worked = self.asserting(|| work(&database));
+        let worked = worked.map_err(|source| failed.storage(source));
         if worked.is_err() {
             *self.lock() = None;
         }
@@ -80,9 +90,16 @@ impl DatabaseFile {
         let failed = Doing::new("opening", &self.path, self.content);
         let mut builder = Builder::new();
         builder.set_cache_size(self.cache);
-        let created = catch_unwind(AssertUnwindSafe(|| builder.create_file(opened)));
-        let created = created.map_err(|_| failed.damaged(INCONSISTENT.to_owned()))?;
+        let created = self.asserting(|| builder.create_file(opened));
         created.map_err(|source| failed.database(source))
+    }
+
+    /// Runs what may fail an assertion of `redb`.
+    fn asserting<T>(&self, work: impl FnOnce() -> T) -> T {
+        AT_WORK.set(Some((self.path.clone(), self.content)));
+        let worked = work();
+        AT_WORK.set(None);
+        worked
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Arc<Database>>> {

@@ -14,6 +14,7 @@ mod sessions;
 mod ticket_keys;
 
 pub use addresses::Addresses;
+pub use database::damaged;
 pub use error::{Content, Error};
 pub use sessions::{Listed, Opened, Reader, Sessions};
 

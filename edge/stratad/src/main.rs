@@ -27,6 +27,7 @@ mod metrics;
 mod mobile;
 mod naming;
 mod needs;
+mod panics;
 mod ping;
 mod plan;
 mod quota;
@@ -110,6 +111,7 @@ fn main() -> ExitCode {
         return verdict(host::lock(&config));
     }
     let log = log::Log::open(config.log);
+    panics::end_the_process();
     let expiry = config::expiry(config.certificates(), &config.lists, config::today());
     for warning in expiry.iter().chain(&config.warnings) {
         tracing::warn!("{warning}");

@@ -273,7 +273,6 @@ impl Drop for Thread {
         self.queue.lock().ends = true;
         self.queue.changed.notify_one();
         if let Some(handle) = self.handle.take() {
-            // A thread that panicked has already reported that.
             let _ = handle.join();
         }
     }

@@ -18,7 +18,7 @@ use os::{Bulk, Error, Links, Poller, Waker, clock};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, Builder, JoinHandle};
+use std::thread::{Builder, JoinHandle};
 use wire::ecn::Ecn;
 use wire::esp::Datagram;
 
@@ -138,7 +138,6 @@ impl Workers {
         let mut counters = IoCounters::default();
         for thread in self.threads.drain(..) {
             thread.stop.wake();
-            // A thread that panicked has already reported that.
             let _ = thread.handle.join();
             counters.add(&held(&thread.counters));
         }
@@ -313,18 +312,6 @@ impl Main {
     }
 }
 
-/// A thread that panics reports that: its queue and its sockets close with it, and no other thread
-/// serves them.
-impl Drop for Main {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            let why = "a worker thread of the data plane has crashed\n  fix: restart stratad, and report its log";
-            self.send(Message::Broken(anyhow::anyhow!(why)));
-            self.waker.wake();
-        }
-    }
-}
-
 impl Carrier for Main {
     fn pass(&mut self, path: Path, packet: &[u8]) {
         self.send(Message::Stream(path, packet.to_vec()));
@@ -339,23 +326,6 @@ fn held(counters: &Mutex<IoCounters>) -> MutexGuard<'_, IoCounters> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_thread_that_breaks_off_says_so_and_one_that_ends_does_not() {
-        for breaks in [true, false] {
-            let workers = Workers::new(&Links::default()).unwrap();
-            let main = workers.main();
-            let thread = thread::spawn(move || {
-                let _main = main;
-                assert!(!breaks, "on purpose");
-            });
-            assert_eq!(thread.join().is_err(), breaks);
-            assert_eq!(
-                matches!(workers.poll_message(), Some(Message::Broken(_))),
-                breaks
-            );
-        }
-    }
 
     #[test]
     fn messages_beyond_the_queue_are_counted() {
