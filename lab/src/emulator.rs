@@ -11,9 +11,15 @@
 //! lateness of each packet is counted and reported ([`Statistics::lateness`]), so that a
 //! measurement can be judged by it. If an ordinary user is refused the priority, the statistics
 //! record it.
+//!
+//! [`Emulator::fade`] changes the loss of a running wire, as a radio does that a host walks away
+//! from.
+
+mod fading;
 
 use crate::histogram::{Histogram, Quantiles};
 use anyhow::{Context, Result};
+use fading::{Fader, Fading};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use os::poll::{Interest, Poller};
 use os::{Tun, clock, priority};
@@ -109,6 +115,20 @@ impl Emulator {
         }
     }
 
+    /// Loses this share of all packets that are sent from now on, whatever their length, in both
+    /// directions. Packets under way arrive.
+    pub fn fade(&self, share: f64) {
+        for direction in &self.directions {
+            direction.fader.set(share);
+        }
+    }
+
+    /// Returns the packets of each direction that [`Emulator::fade`] has lost. No other counter
+    /// has them.
+    pub fn faded(&self) -> [u64; 2] {
+        [&self.directions[0], &self.directions[1]].map(|direction| direction.fader.lost())
+    }
+
     /// Returns the counters of each direction: from the first end to the second, and back.
     pub fn statistics(&self) -> [Statistics; 2] {
         [&self.directions[0], &self.directions[1]].map(|direction| direction.gauges.read())
@@ -129,6 +149,7 @@ impl Settings {
 /// A direction, as seen from outside its thread.
 struct Handle {
     gauges: Arc<Gauges>,
+    fader: Fader,
     /// Channel to the thread, which ends when it is dropped.
     orders: Option<Sender<Order>>,
     /// Wakes the thread to look for an order.
@@ -148,11 +169,13 @@ impl Handle {
         poller.add(&*from, PACKET, Interest::Read)?;
         poller.add(&*wake, ORDER, Interest::Read)?;
         let name = format!("link {}", from.name());
+        let (fader, fading) = fading::channel(seed);
         let mut direction = Direction {
             from,
             to,
             pipe: Pipe::new(settings, seed),
             gauges: Arc::clone(&gauges),
+            fading,
             buffer: vec![0; LONGEST],
             wake: wake.clone(),
             orders: received,
@@ -163,6 +186,7 @@ impl Handle {
             .context("cannot start a thread for the emulator")?;
         Ok(Self {
             gauges,
+            fader,
             orders: Some(orders),
             wake,
             thread: Some(thread),
@@ -230,6 +254,7 @@ struct Direction {
     to: Arc<Tun>,
     pipe: Pipe<Vec<u8>>,
     gauges: Arc<Gauges>,
+    fading: Fading,
     buffer: Vec<u8>,
     wake: Arc<EventFd>,
     orders: Receiver<Order>,
@@ -283,6 +308,9 @@ impl Direction {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),
             };
+            if self.fading.takes() {
+                continue;
+            }
             let packet = self.buffer[..length].to_vec();
             self.pipe.push(packet, length, clock::now());
         }

@@ -3,7 +3,7 @@
 
 use crate::process::until;
 use crate::testbed::{find_binary, find_command};
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use nix::unistd::Pid;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -31,6 +31,34 @@ pub fn refused(words: &str, namespaces: &[&str], take_away: &str) -> Result<Stri
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     ensure!(output.status.code() == Some(2), "{}: {said}", output.status);
     Ok(said)
+}
+
+/// Returns `strata-lab` as a command of an ordinary user. For such a user it is the program as it
+/// is; for root, it runs as one without rights, from copies of the programs in this folder, because
+/// the build folder may be inaccessible to other users.
+///
+/// # Errors
+/// A program is not built, or cannot be copied.
+pub fn as_ordinary_user(folder: &Folder) -> Result<Command> {
+    let lab = find_binary("strata-lab")?;
+    if !is_root()? {
+        return Ok(Command::new(lab));
+    }
+    for program in [&lab, &find_binary("strata")?, &find_binary("stratad")?] {
+        let name = program.file_name().context("a program has a name")?;
+        fs::copy(program, folder.path.join(name))?;
+    }
+    let mut command = Command::new(find_command("setpriv", "util-linux")?);
+    let words = "--reuid=nobody --regid=nogroup --clear-groups --no-new-privs";
+    command.args(words.split(' '));
+    command.arg(folder.path.join("strata-lab"));
+    Ok(command)
+}
+
+/// Returns true for root of the machine, not of an ordinary user's namespace.
+fn is_root() -> Result<bool> {
+    let map = fs::read_to_string("/proc/self/uid_map")?;
+    Ok(map.split_whitespace().eq(["0", "0", "4294967295"]))
 }
 
 /// A folder that any user may use, and a mark on the processes that got it as their `TMPDIR`. These

@@ -10,10 +10,13 @@
 //! ([`crate::canary`]), and the licensed node's memory, log and answers are searched for it.
 
 mod download;
+pub mod moves;
+mod paint;
 mod progress;
 mod report;
 pub mod roam;
 mod run;
+mod screen;
 mod text;
 mod web;
 mod witness;
@@ -21,6 +24,7 @@ mod witness;
 pub use crate::scene::Setup;
 pub use report::{GAIN_NEEDED, Outcome, Report};
 pub use run::Run;
+pub use screen::Audience;
 pub use witness::Node;
 
 use crate::canary::{Canary, Marked};

@@ -1,5 +1,6 @@
 //! The report as text for a terminal of 80 columns.
 
+use super::paint::bar;
 use super::run::Run;
 use super::{Node, Report, Setup};
 use crate::emulator::Statistics;
@@ -12,7 +13,7 @@ use std::fmt;
 const LABEL: usize = 15;
 
 /// Length of the longest bar, in characters.
-const BAR: f64 = 16.0;
+const BAR: usize = 16;
 
 impl Report {
     /// Returns everything but the verdict.
@@ -89,7 +90,7 @@ impl Report {
         line([
             setup.name(),
             &format!("{:.0} kb/s", run.goodput / 1000.0),
-            &bar(run.goodput / LOSSY_RATE as f64),
+            &bar(run.goodput / LOSSY_RATE as f64, BAR),
             &zoned.map_or("-".to_owned(), |zoned| {
                 format!("{:.2}", run.goodput / zoned.goodput)
             }),
@@ -189,13 +190,6 @@ fn sight(setup: Setup, node: &Node) -> String {
     }
 }
 
-/// Draws a fraction as a bar, to an eighth of a character.
-fn bar(part: f64) -> String {
-    const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    let eighths = (part.clamp(0.0, 1.0) * BAR * 8.0).round() as usize;
-    "█".repeat(eighths / 8) + PARTS[eighths % 8]
-}
-
 /// Formats one line of the table: a name, a goodput, a bar, numbers.
 fn line([name, goodput, bar, times, sent, lost, again, kept]: [&str; 8]) -> String {
     let line = format!(
@@ -260,13 +254,5 @@ mod tests {
         outcomes[3] = measured(Setup::Zoned, 4e5, 7);
         let text = Report::new(&Options::default(), outcomes).sights();
         assert!(text.contains("found payload 7 times"), "{text}");
-    }
-
-    #[test]
-    fn a_bar_is_as_long_as_the_goodput() {
-        assert_eq!(bar(0.0), "");
-        assert_eq!(bar(0.5), "████████");
-        assert_eq!(bar(1.0 / 128.0), "▏");
-        assert_eq!(bar(9.0).chars().count(), BAR as usize);
     }
 }

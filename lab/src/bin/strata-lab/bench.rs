@@ -1,17 +1,13 @@
 //! `strata-lab bench`: passes the arguments to the lab and prints its measurements.
 
 use crate::args::{Bench, BenchEsp, BenchFlood, BenchIke, BenchPeers, BenchSas};
+use crate::drawn::drawn;
 use ipsec_mb::IpsecMb;
 use lab::bench::esp;
 use lab::bench::ike::{self, Load, Options, growth, resume};
 use lab::bench::{Measured, flood, peers, sas, soak};
 use lab::obstacle::Obstacle;
-use lab::plot::Plot;
 use lab::{interrupt, testbed};
-use std::fmt::Display;
-use std::fs::File;
-use std::io::Write;
-use std::path::Path;
 use terminal::{Exit, Output};
 
 /// Rounds, and set-ups per round, unless the command line has others.
@@ -98,28 +94,6 @@ fn apart<T>(measure: impl FnOnce() -> Result<T, Obstacle>) -> Result<T, Obstacle
     testbed::enter()?;
     interrupt::tidy()?;
     measure()
-}
-
-/// Measures, and draws a plot if requested. Creates the plot's file before measuring.
-fn drawn<R>(
-    path: Option<&Path>,
-    measure: impl FnOnce() -> Result<R, Obstacle>,
-    plot: fn(&R) -> Option<Plot>,
-) -> Result<R, Obstacle> {
-    let refused = |error: &dyn Display| {
-        let path = path.unwrap_or(Path::new(""));
-        let message = format!("cannot write {}: {error}", path.display());
-        Obstacle::new(message, "name a writable file")
-    };
-    let file = path.map(File::create).transpose();
-    let file = file.map_err(|error| refused(&error))?;
-    let report = measure()?;
-    if let (Some(mut file), Some(plot)) = (file, plot(&report)) {
-        let svg = plot.svg().map_err(|error| refused(&error))?;
-        let written = file.write_all(svg.as_bytes());
-        written.map_err(|error| refused(&error))?;
-    }
-    Ok(report)
 }
 
 /// Prints a report: its text and its verdict, or all of it as JSON.

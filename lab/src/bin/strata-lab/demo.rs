@@ -1,7 +1,8 @@
 //! `strata-lab demo`: passes the arguments to the lab and prints its findings.
 
-use crate::args::{Demo, OtherDemo, Roam};
-use lab::demo::{self, Options, roam};
+use crate::args::{Demo, Move, OtherDemo, Roam};
+use crate::drawn::drawn;
+use lab::demo::{self, Audience, Options, moves, roam};
 use lab::interrupt;
 use lab::obstacle::Obstacle;
 use lab::testbed;
@@ -24,6 +25,13 @@ pub fn run(demo: &Demo, output: &Output) -> Result<Exit, Obstacle> {
                 let texts = [report.body(), report.verdict()];
                 print(&report, report.passed, texts, output)
             }),
+        Some(OtherDemo::Move(moved)) => {
+            let measure = || enter().and_then(|()| moves::measure(&moving(moved, output.json)));
+            drawn(moved.plot.as_deref(), measure, moves::Report::plot).map(|report| {
+                let texts = [report.body(), report.verdict()];
+                print(&report, report.passed, texts, output)
+            })
+        }
     }
 }
 
@@ -80,11 +88,29 @@ fn walk(roam: &Roam, json: bool) -> roam::Options {
         moves: roam.moves,
         stay: Duration::from_secs(roam.stay),
         everywhere: roam.everywhere,
-        audience: if json {
-            roam::Audience::Nobody
-        } else {
-            roam::Audience::Person
-        },
+        audience: audience(json),
         keep: roam.keep,
+    }
+}
+
+fn moving(moved: &Move, json: bool) -> moves::Options {
+    moves::Options {
+        way: match (moved.paths, moved.hard) {
+            (true, _) => moves::Way::Paths,
+            (_, true) => moves::Way::Hard,
+            _ => moves::Way::Soft,
+        },
+        stay: Duration::from_secs(moved.stay),
+        seed: moved.seed,
+        capture: moved.capture.clone(),
+        audience: audience(json),
+        keep: moved.keep,
+    }
+}
+
+const fn audience(json: bool) -> Audience {
+    match json {
+        true => Audience::Nobody,
+        false => Audience::Person,
     }
 }

@@ -3,6 +3,7 @@
 mod args;
 mod bench;
 mod demo;
+mod drawn;
 mod figures;
 mod interop;
 

@@ -4,6 +4,7 @@
 use super::diary::{Diary, Leg, letter};
 use super::network::RATE;
 use super::{Options, PLACES};
+use crate::demo::paint::{Paint, bar, count, spark};
 use crate::walk::CARE_OF;
 use std::time::Duration;
 
@@ -18,41 +19,6 @@ const BUSY: u64 = 1200;
 
 /// Line to the agent of the mobile node, and line to another agent.
 const WAYS: [&str; 2] = ["═", "─"];
-
-/// Terminal colours, if they are enabled.
-#[derive(Clone, Copy)]
-pub(super) struct Paint {
-    pub colour: bool,
-}
-
-impl Paint {
-    fn good(self, text: &str) -> String {
-        self.with("32", text)
-    }
-
-    fn doubtful(self, text: &str) -> String {
-        self.with("33", text)
-    }
-
-    fn bad(self, text: &str) -> String {
-        self.with("1;31", text)
-    }
-
-    fn bold(self, text: &str) -> String {
-        self.with("1", text)
-    }
-
-    fn dim(self, text: &str) -> String {
-        self.with("2", text)
-    }
-
-    fn with(self, code: &str, text: &str) -> String {
-        match self.colour {
-            true => format!("\x1b[{code}m{text}\x1b[0m"),
-            false => text.to_owned(),
-        }
-    }
-}
 
 /// Draws the whole picture.
 pub(super) fn frame(options: &Options, diary: &Diary, paint: Paint) -> String {
@@ -136,7 +102,7 @@ fn agents(diary: &Diary, paint: Paint) -> String {
             true => 0,
             false => diary.rate(agent),
         };
-        let bar = bar(rate as f64 / BUSY as f64);
+        let bar = bar(rate as f64 / BUSY as f64, BAR);
         let bar = format!("{rate:>5} {bar:BAR$}");
         let bar = match (is_here, rate) {
             (_, 0) => paint.dim(&bar),
@@ -225,32 +191,6 @@ fn after(leg: &Leg, at: Option<Duration>) -> String {
     }
 }
 
-/// Draws a fraction as a bar, to an eighth of a character.
-fn bar(part: f64) -> String {
-    const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    let eighths = (part.clamp(0.0, 1.0) * BAR as f64 * 8.0).round() as usize;
-    "█".repeat(eighths / 8) + PARTS[eighths % 8]
-}
-
-/// Draws a fraction as one character.
-fn spark(part: f64) -> char {
-    const PARTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    PARTS[(part.clamp(0.0, 1.0) * 8.0).round() as usize]
-}
-
-/// Formats a number with commas: `1,234,567`.
-pub(super) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::diary::tests::walked;
@@ -298,12 +238,5 @@ mod tests {
             let longest = text.lines().map(|line| line.chars().count()).max();
             assert!(longest < Some(WIDTH), "{text}");
         }
-    }
-
-    #[test]
-    fn a_bar_is_as_long_as_its_part() {
-        assert_eq!(bar(0.5), "█████");
-        assert_eq!(bar(9.0).chars().count(), BAR);
-        assert_eq!((spark(0.0), spark(0.5), spark(2.0)), (' ', '▄', '█'));
     }
 }

@@ -24,10 +24,9 @@ mod view;
 mod watch;
 
 pub use report::{After, Move, Report};
-pub use view::Audience;
 
 use super::download::{Span, download};
-use super::{prepare, web};
+use super::{Audience, prepare, web};
 use crate::canary::Marked;
 use crate::obstacle::Obstacle;
 use crate::pair::GATEWAY;

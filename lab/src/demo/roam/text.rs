@@ -1,10 +1,10 @@
 //! The report as text for a terminal of 80 columns.
 
 use super::diary::letter;
-use super::frame::count;
 use super::network::RATE;
 use super::report::{Move, Report};
 use super::{Handover, PLACES, stream};
+use crate::demo::paint::count;
 use crate::text::paragraph;
 use std::fmt;
 

@@ -6,13 +6,11 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::process::until;
-use lab::spectator::{FORBID, Folder, refused};
+use lab::spectator::{FORBID, Folder, as_ordinary_user, refused};
 use lab::testbed::{find_binary, find_command};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use std::ffi::OsStr;
-use std::fs;
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::thread;
@@ -201,10 +199,9 @@ struct Run {
 }
 
 impl Run {
-    fn new(program: &[&OsStr], options: &str) -> Result<Self> {
+    fn new(mut command: Command, options: &str) -> Result<Self> {
         let folder = Folder::new("run")?;
-        let mut command = Command::new(program[0]);
-        command.args(&program[1..]).args(["demo", "--json"]);
+        command.args(["demo", "--json"]);
         command.args(options.split_whitespace());
         command.env("TMPDIR", &folder.path);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -266,38 +263,14 @@ fn as_claimed() -> Result<&'static (Run, Run)> {
     }
     let lab = find_binary("strata-lab")?;
     let options = format!("--seconds {LONG}");
+    let folder = Folder::new("binaries")?;
+    let user = as_ordinary_user(&folder)?;
     let runs = thread::scope(|scope| {
-        let plain = scope.spawn(|| Run::new(&[lab.as_os_str()], &options));
-        let user = as_ordinary_user(&options);
+        let plain = scope.spawn(|| Run::new(Command::new(&lab), &options));
+        let user = Run::new(user, &options);
         Ok::<_, anyhow::Error>((plain.join().expect("no panic")?, user?))
     })?;
     Ok(RUNS.get_or_init(|| runs))
-}
-
-fn as_ordinary_user(options: &str) -> Result<Run> {
-    let lab = find_binary("strata-lab")?;
-    if !is_root()? {
-        return Run::new(&[lab.as_os_str()], options);
-    }
-    // The build folder may be inaccessible to other users.
-    let folder = Folder::new("binaries")?;
-    for program in [&lab, &find_binary("strata")?, &find_binary("stratad")?] {
-        let name = program.file_name().context("a program has a name")?;
-        fs::copy(program, folder.path.join(name))?;
-    }
-    let lab = folder.path.join("strata-lab");
-    let setpriv = find_command("setpriv", "util-linux")?;
-    let words = "--reuid=nobody --regid=nogroup --clear-groups --no-new-privs";
-    let mut program = vec![setpriv.as_os_str()];
-    program.extend(words.split(' ').map(OsStr::new));
-    program.push(lab.as_os_str());
-    Run::new(&program, options)
-}
-
-/// Returns true for root of the machine, not of an ordinary user's namespace.
-fn is_root() -> Result<bool> {
-    let map = fs::read_to_string("/proc/self/uid_map")?;
-    Ok(map.split_whitespace().eq(["0", "0", "4294967295"]))
 }
 
 struct Controls {
@@ -315,7 +288,7 @@ fn controls() -> Result<&'static Controls> {
     let lab = find_binary("strata-lab")?;
     let run = |without: &str| {
         let options = format!("--seconds {LONG} {without}");
-        Run::new(&[lab.as_os_str()], &options)
+        Run::new(Command::new(&lab), &options)
     };
     let controls = thread::scope(|scope| {
         let no_snoop = scope.spawn(|| run("--no-snoop"));

@@ -3,6 +3,7 @@
 mod bench;
 mod canary;
 mod demo;
+mod demo_move;
 mod demo_roam;
 mod emulator;
 mod figures;

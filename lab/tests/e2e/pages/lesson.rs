@@ -54,7 +54,7 @@ pub const ELSEWHERE: [(&str, &str); 6] = [
     ),
     (
         "demo",
-        "takes a minute: `measure::demo_roam` runs it and reads what it prints",
+        "takes a minute: `measure::demo_roam` and `demo_move` run it and read what it prints",
     ),
 ];
 
