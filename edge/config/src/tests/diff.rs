@@ -838,7 +838,7 @@ fn the_examples_of_a_peers_keys_are_other_values_than_the_defaults() {
     let written = ["address", "id", "psk", "local", "remote"];
     let needing = [
         "pubkey", "pool", "dns", "routes", "cover", "ppk", "mode", "layout", "map", "licences",
-        "handover", "holders", "shared", "users", "ca", "ou",
+        "handover", "holders", "shared", "users", "ca", "ou", "traffic",
     ];
     let rows = described()
         .into_iter()

@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 /// Pause before a child SA is requested again that was not created.
-const AGAIN: Duration = Duration::from_secs(10);
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// The traffic of a path's own, if it has any.
 #[derive(Default)]
