@@ -45,7 +45,7 @@ use crate::down_reason::DownReason;
 use crate::extension::tcp;
 use crate::peer_table::PeerTable;
 use crate::session::Session;
-use crate::task::{follow, live_path, stream};
+use crate::task::{follow, live_path, measure, stream};
 use crate::window::Due;
 use arrived::Arrived;
 use auth_sent::AuthSent;
@@ -207,6 +207,7 @@ impl Sa {
                 {
                     return;
                 }
+                measure::note_loss(state, turn);
                 children = state.children.on_path_of_ike();
             }
             tcp::repeat(turn, children, &datagrams);

@@ -100,6 +100,15 @@ impl Queue {
         self.running().filter_map(of_type)
     }
 
+    /// Returns the same mutably.
+    pub(crate) fn running_of_mut<T: Task>(&mut self) -> impl Iterator<Item = &mut T> {
+        let tasks = self.running.iter_mut();
+        tasks.filter_map(|(_, task)| {
+            let task: &mut dyn Any = task.as_mut();
+            task.downcast_mut()
+        })
+    }
+
     /// Returns the queued and outstanding tasks of one type.
     pub(crate) fn tasks_of<T: Task>(&self) -> impl Iterator<Item = &T> {
         self.tasks().filter_map(of_type)

@@ -2,8 +2,8 @@
 //!
 //! An empty request is sent on this path alone: "Implementations MAY do path testing even if the
 //! path currently being used is working" (RFC 4555 section 3.10). If it is not answered after
-//! [`PATIENCE`], it is retransmitted on the current path like any other request, so a dead path
-//! delays the next requests no longer than that. An answer after the retransmission shows a loss.
+//! [`PATIENCE`], a loss is reported, and it is retransmitted on the current path like any other
+//! request, so a dead path delays the next requests no longer than that.
 //! The request never ends the SA earlier than liveness does, and is not sent if liveness checks are
 //! disabled.
 
@@ -24,6 +24,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Measure {
     path: Path,
     since: Instant,
+    is_reported: bool,
 }
 
 impl Task for Measure {
@@ -53,6 +54,9 @@ impl Task for Measure {
         _: &mut Session,
         turn: &mut Turn<'_, '_>,
     ) -> Then {
+        if self.is_reported {
+            return Then::Stay;
+        }
         let took = turn.ctx.now - self.since;
         let measured = match took < PATIENCE {
             true if is_same_route(answer.path, self.path) => Measured::Answered(took),
@@ -77,8 +81,24 @@ pub(crate) fn begin(session: &mut Session, path: Path, turn: &mut Turn<'_, '_>) 
         return false;
     }
     let since = turn.ctx.now;
-    session.ask(Measure { path, since }, turn);
+    let request = Measure {
+        path,
+        since,
+        is_reported: false,
+    };
+    session.ask(request, turn);
     true
+}
+
+/// Reports the loss of a request that has had no answer for [`PATIENCE`]. On a path that fades, the
+/// retransmission may be lost too, and its answer would tell of the loss too late.
+pub(crate) fn note_loss(session: &mut Session, turn: &mut Turn<'_, '_>) {
+    for request in session.queue.running_of_mut::<Measure>() {
+        let is_overdue = request.since + PATIENCE <= turn.ctx.now;
+        if is_overdue && !std::mem::replace(&mut request.is_reported, true) {
+            report(request.path, Measured::Lost, turn);
+        }
+    }
 }
 
 fn report(path: Path, measured: Measured, turn: &mut Turn<'_, '_>) {

@@ -74,6 +74,20 @@ fn a_request_that_is_lost_is_repeated_on_the_current_path_and_blocks_others_for_
 }
 
 #[test]
+fn a_loss_is_reported_once_though_the_current_path_answers_as_little() {
+    let mut pair = connected();
+    measure(&mut pair, CELL);
+    pair.lose();
+    pair.away = ips(&[CELL, LEFT]);
+    pair.run_for(SECOND);
+    assert_eq!(measured(&pair), [(to(CELL), Measured::Lost)]);
+    pair.away.clear();
+    pair.run_for(10 * SECOND);
+    assert_eq!(measured(&pair), [(to(CELL), Measured::Lost)]);
+    assert!(pair.is_quiet());
+}
+
+#[test]
 fn nothing_is_measured_while_another_request_is_outstanding_or_by_the_other_end() {
     let mut pair = connected();
     let sa = pair.left.current();

@@ -3,7 +3,7 @@
 use super::attack::ask_sealed;
 use super::children::rekey;
 use super::mobike::{CELL, TRAIN, move_to, roaming, to};
-use super::pair::{Host, Pair, Side};
+use super::pair::{Host, Pair, Side, fit};
 use super::rekey::rekey_ike;
 use super::*;
 use crate::exchange::notify;
@@ -76,7 +76,7 @@ fn selected() -> Pair {
 fn agreed(pair: &Pair) -> Option<[Vec<TrafficSelector>; 2]> {
     let both = pair.left.named(OURS).zip(pair.right.named(THEIRS));
     both.map(|(left, right)| {
-        assert!(super::pair::fit(left, right));
+        assert!(fit(left, right));
         assert!(left.narrowed && right.narrowed);
         assert_eq!((left.resource, right.resource), (Some(5), Some(5)));
         assert_eq!(left.path.local.ip(), right.path.remote.ip());
