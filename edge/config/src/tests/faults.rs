@@ -267,6 +267,16 @@ fn limits_are_kept_and_told() {
         ("rekey = \"25h\"", "peer.office.rekey", "1s and 24h"),
         ("ike_rekey = \"0s\"", "peer.office.ike_rekey", "1s and 24h"),
         ("reauth = \"9s\"", "peer.office.reauth", "10s and 720h"),
+        (
+            "clone = true\nprobe_paths = \"99ms\"",
+            "peer.office.probe_paths",
+            "100ms and 1h",
+        ),
+        (
+            "clone = true\nprobe_paths = \"61m\"",
+            "peer.office.probe_paths",
+            "100ms and 1h",
+        ),
         ("window = 0", "peer.office.window", "1 and 64"),
         ("window = 65", "peer.office.window", "1 and 64"),
     ] {

@@ -345,7 +345,7 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         id: "path-traffic",
         name: "Traffic that goes by a certain interface, with several paths (MOBIKE-X)",
-        keys: &["peer.traffic"],
+        keys: &["peer.traffic.interface", "peer.traffic.remote"],
         verbs: &["paths", "status", "reload"],
         not_needed: &[],
     },

@@ -57,8 +57,9 @@ mod tests {
         node: Node,
     }
 
-    fn gateway() -> Gateway {
-        let folder = Folder::new("selected");
+    /// Creates a gateway from a folder of this name.
+    fn gateway(folder: &str) -> Gateway {
+        let folder = Folder::new(folder);
         folder.write_key("u.psk", "a key of the usual length, 43 letters or so");
         let mut text = "[node]\nid = \"gw.example.net\"\n".to_owned();
         for number in 0..PEERS {
@@ -91,7 +92,7 @@ mod tests {
 
     #[test]
     fn the_parts_of_an_answer_have_each_peer_once() {
-        let gateway = gateway();
+        let gateway = gateway("parts");
         let (whole, requests) = all(&gateway, Selection::default());
         assert_eq!((whole.len(), requests), (PEERS, 1));
         assert!(whole.is_sorted());
@@ -110,7 +111,7 @@ mod tests {
 
     #[test]
     fn names_patterns_and_states_select_peers() {
-        let gateway = gateway();
+        let gateway = gateway("patterns");
         let count = |words: &[&str], state| {
             let selection = Selection {
                 peers: words.iter().map(|&word| word.to_owned()).collect(),
