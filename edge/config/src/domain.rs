@@ -155,7 +155,7 @@ fn apart(value: &Value<'_>, domains: &[Domain]) -> bool {
     true
 }
 
-/// Returns a warning for each node with a place of its own that no domain licenses.
+/// Returns a warning for each node with a place of its own that is licensed by its name alone.
 pub(crate) fn unused_places(config: &Config) -> impl Iterator<Item = Warning> {
     let placed = config.licensed.iter().filter(|node| !node.at.is_empty());
     let is_unused = move |node: &&Licensed| {
@@ -164,7 +164,12 @@ pub(crate) fn unused_places(config: &Config) -> impl Iterator<Item = Warning> {
             let mut domains = peer.zones.domains.iter();
             domains.any(|domain| domain.licenses(node, peer))
         };
-        !config.peers.iter().any(licenses)
+        let names = |peer: &Peer| {
+            let mut licences = peer.zones.all_licences();
+            licences.any(|licence| licence.node == *node)
+        };
+        let peers = &config.peers;
+        peers.iter().any(names) && !peers.iter().any(licenses)
     };
     let unused = placed.filter(is_unused);
     unused.map(|node| Warning::PlaceUnused {
@@ -178,7 +183,10 @@ pub(crate) fn check(config: &Config, root: &Value<'_>) {
     for peer in &config.peers {
         for domain in &peer.zones.domains {
             for node in domain.members(config, peer) {
-                check_node(node, domain, root);
+                match peer.address.is_none() {
+                    true => check_node(node, domain, root),
+                    false => refuse_node(node, domain, peer, root),
+                }
             }
         }
         let handover = root.at(&["peer", &peer.party.name, "handover"]);
@@ -189,6 +197,25 @@ pub(crate) fn check(config: &Config, root: &Value<'_>) {
                 "write \"push\" or \"pkd\", or license each node by its name",
             );
         }
+    }
+}
+
+/// Refuses a node of a domain whose keys the other end distributes: that end accepts the tunnel. It
+/// offers nodes by their names, and only an end without tables of them has slots for all.
+fn refuse_node(node: &Licensed, domain: &Domain, peer: &Peer, root: &Value<'_>) {
+    let (peer, name) = (&peer.party.name, &node.party.name);
+    if let Some(table) = root.at(&["licensed", name]) {
+        table.fault::<()>(
+            format!(
+                "{name} is a node of {}: [peer.{peer}] has an `address`, so the other end \
+                 distributes the keys of that domain",
+                domain.node
+            ),
+            format!(
+                "license {name} by its name at both ends of that tunnel, or remove this table, or \
+                 that `address`"
+            ),
+        );
     }
 }
 

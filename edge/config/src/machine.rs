@@ -134,6 +134,16 @@ impl Config {
         named.filter(|(_, name)| *name != MOBILE_DEVICE).collect()
     }
 
+    /// Returns the interfaces that traffic of peers goes by, each with its key. They may be missing:
+    /// the traffic then takes other paths.
+    pub fn interfaces_of_traffic(&self) -> impl Iterator<Item = (String, &str)> {
+        self.peers.iter().flat_map(|peer| {
+            let key = format!("peer.{}.traffic", peer.party.name);
+            let traffic = peer.traffic.iter();
+            traffic.map(move |traffic| (key.clone(), traffic.interface.as_str()))
+        })
+    }
+
     /// Returns the hosts with a link-local address, whose interfaces must exist too.
     pub fn linked_hosts(&self) -> impl Iterator<Item = LinkedHost<'_>> {
         link::hosts(self)

@@ -3,7 +3,7 @@
 use crate::peer::selectors;
 use crate::reader::Value;
 use crate::{Config, Peer};
-use model::{MOST_PATHS, TrafficSelector};
+use model::TrafficSelector;
 use std::fmt;
 
 /// Traffic that goes by one interface while packets can leave there. One entry of `traffic`.
@@ -61,9 +61,10 @@ pub(crate) fn check(peer: &Peer, config: &Config, root: &Value<'_>) {
 
 /// Returns what stands in the way, each with true if it is there, and what to change.
 fn obstacles(peer: &Peer) -> [(bool, String, &'static str); 4] {
+    let paths = peer.features.paths;
     [
         (
-            peer.features.paths < 2,
+            paths < 2,
             "there is one path at a time, which carries all traffic".to_owned(),
             "add `paths = 2` at both ends, or remove `traffic`",
         ),
@@ -79,9 +80,12 @@ fn obstacles(peer: &Peer) -> [(bool, String, &'static str); 4] {
             "remove `traffic`, or `licences`",
         ),
         (
-            peer.traffic.len() > usize::from(MOST_PATHS),
-            format!("more than {MOST_PATHS} interfaces: there are no more paths"),
-            "list the traffic of an interface in one `remote`",
+            paths >= 2 && peer.traffic.len() > usize::from(paths),
+            format!(
+                "{} interfaces, but {paths} paths at a time: the traffic of some has none",
+                peer.traffic.len()
+            ),
+            "raise `paths` at both ends, up to 4, or remove interfaces",
         ),
     ]
 }

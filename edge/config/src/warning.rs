@@ -1,7 +1,7 @@
 //! Settings that are legal but may be unintended.
 
 use crypto::UnixTime;
-use model::Identity;
+use model::{Identity, Wildcard};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -191,7 +191,8 @@ pub enum Warning {
     /// The licences of a tunnel that we accept name a node without a table, so it gets no keys from
     /// us.
     #[error(
-        "the licences of {peer} name {node}, but no [licensed.NAME] has this id: this host sends it no keys"
+        "the licences of {peer} name {node}, but no [licensed.NAME] {}: this host sends it no keys",
+        match_of(node)
     )]
     NodeWithoutTable {
         /// Name of the peer's table.
@@ -209,7 +210,7 @@ pub enum Warning {
     },
     /// A licensed node has a place, and is licensed by its name.
     #[error(
-        "`at` of [licensed.{name}] has no effect, as no licence is for a domain of {node}: write `at` in the licence of the node"
+        "`at` of [licensed.{name}] has no effect, as {node} is licensed by its name: write `at` in that licence"
     )]
     PlaceUnused {
         /// Name of the node's table.
@@ -324,4 +325,12 @@ pub enum Warning {
     /// A licensed node has gateways but diverts no packets.
     #[error("there is a [gateway.NAME] but no [divert]: this node gets keys but opens no packets")]
     NothingDiverted,
+}
+
+/// Returns the words for a table that matches a licensed node, which may be a domain.
+fn match_of(licensed: &Identity) -> &'static str {
+    match Wildcard::read(licensed) {
+        Some(_) => "is a node of it",
+        None => "has this id",
+    }
 }

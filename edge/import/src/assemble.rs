@@ -6,6 +6,7 @@ use crate::identity::{identity, is_same};
 use crate::note::{Note, Weight};
 use crate::range;
 use crate::secret::{Secret, encoded};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// Makes the draft of everything that a file has. Files that it names are in a folder.
@@ -51,6 +52,8 @@ struct Peer {
     name: String,
     id: String,
     pool: Option<String>,
+    /// The files of the CAs that its connection names.
+    authorities: Vec<String>,
 }
 
 /// Keys that a child may have. The others are those of its peer.
@@ -118,6 +121,7 @@ impl Assembly {
             name,
             id: ids.theirs,
             pool: connection.pool,
+            authorities: connection.theirs.authorities,
         });
         self.draft.tables.push(table);
         self.draft.tables.extend(all);
@@ -134,6 +138,8 @@ impl Assembly {
             format!("its tunnel is one more with [peer.{name}], with the algorithms of that table");
         let note = Note::new(connection.line, &connection.name, why, Weight::Remark);
         connection.notes.insert(0, note);
+        let note = self.other_authorities(&connection, name);
+        connection.notes.extend(note);
         let own = self::name(&connection.name);
         let mut heads: Vec<_> = self
             .draft
@@ -148,6 +154,23 @@ impl Assembly {
             table.notes.append(&mut connection.notes);
         }
         self.draft.tables.extend(tables);
+    }
+
+    /// Returns the note about CAs of a connection that are not those of the peer's table.
+    fn other_authorities(&self, connection: &Connection, name: &str) -> Option<Note> {
+        let peer = self.peers.iter().find(|peer| peer.name == name)?;
+        let all = |files: &[String]| files.iter().cloned().collect::<BTreeSet<_>>();
+        if all(&peer.authorities) == all(&connection.theirs.authorities) {
+            return None;
+        }
+        let files = peer.authorities.iter().map(|file| self.place(file));
+        let files = match peer.authorities.is_empty() {
+            true => "all of [node]".to_owned(),
+            false => files.collect::<Vec<_>>().join(", "),
+        };
+        let why = format!("its CAs are those of [peer.{name}]: {files}");
+        let note = Note::new(connection.line, "cacerts", why, Weight::Lost);
+        Some(note)
     }
 
     /// Adds the notes of a connection that is left out.

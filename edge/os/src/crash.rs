@@ -1,5 +1,6 @@
-//! Crash points, at which a debug build can be made to die, so that a test sees the remains of a
-//! crash and the next start's treatment of them. A release build ignores them.
+//! The end of a process that cannot go on, and crash points: a debug build can be made to die at
+//! one, so that a test sees the remains of a crash and the next start's treatment of them. A
+//! release build ignores them.
 
 use nix::sys::signal::{Signal, raise};
 use std::sync::OnceLock;
@@ -47,7 +48,12 @@ pub fn choose(point: &str) -> bool {
 /// Passes a crash point, or dies there as if killed from outside.
 pub fn point(name: &'static str) {
     if cfg!(debug_assertions) && CHOSEN.get() == Some(&name) {
-        // Nothing follows: this signal cannot be caught.
-        let _ = raise(Signal::SIGKILL);
+        die();
     }
+}
+
+/// Ends the process as `kill -9` does: at once, and with no core that has its keys.
+pub fn die() {
+    // Nothing follows: this signal cannot be caught.
+    let _ = raise(Signal::SIGKILL);
 }

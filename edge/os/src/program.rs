@@ -103,14 +103,15 @@ mod tests {
             files_with(running),
             ["os/src/lock.rs", "os/src/resolver.rs"]
         );
-        // `netns.rs` uses it for the lab, and a test of the store for a process that it kills.
+        // `netns.rs` uses it for the lab, and tests for a process that ends.
         let starting = concat!("Command", "::new(");
         assert_eq!(
             files_with(starting),
             [
                 "os/src/netns.rs",
                 "os/src/program.rs",
-                "store/src/tests/endurance.rs"
+                "store/src/tests/endurance.rs",
+                "stratad/src/panics.rs"
             ]
         );
     }

@@ -49,10 +49,13 @@ impl DatabaseFile {
             cache,
             open: Arc::default(),
         };
-        let mut database = file.database(opened)?;
-        let whole = file.asserting(|| database.check_integrity());
-        whole.map_err(|source| failed.database(source))?;
-        *file.lock() = Some(database.into());
+        let database = file.asserting(|| {
+            let mut database = file.database(opened)?;
+            let whole = database.check_integrity();
+            whole.map_err(|source| failed.database(source))?;
+            Ok(Arc::new(database))
+        })?;
+        *file.lock() = Some(database);
         Ok(file)
     }
 
@@ -63,14 +66,15 @@ impl DatabaseFile {
         doing: &'static str,
         work: impl FnOnce(&Database) -> Result<T, redb::Error>,
     ) -> Result<T, Error> {
-        let database = self.get()?;
-        let failed = Doing::new(doing, &self.path, self.content);
-        let worked = self.asserting(|| work(&database));
-        let worked = worked.map_err(|source| failed.storage(source));
-        if worked.is_err() {
-            *self.lock() = None;
-        }
-        worked
+        self.asserting(|| {
+            let database = self.get()?;
+            let failed = Doing::new(doing, &self.path, self.content);
+            let worked = work(&database).map_err(|source| failed.storage(source));
+            if worked.is_err() {
+                *self.lock() = None;
+            }
+            worked
+        })
     }
 
     fn get(&self) -> Result<Arc<Database>, Error> {
@@ -90,11 +94,11 @@ impl DatabaseFile {
         let failed = Doing::new("opening", &self.path, self.content);
         let mut builder = Builder::new();
         builder.set_cache_size(self.cache);
-        let created = self.asserting(|| builder.create_file(opened));
+        let created = builder.create_file(opened);
         created.map_err(|source| failed.database(source))
     }
 
-    /// Runs what may fail an assertion of `redb`.
+    /// Runs what may fail an assertion of `redb`, the end of a database included.
     fn asserting<T>(&self, work: impl FnOnce() -> T) -> T {
         AT_WORK.set(Some((self.path.clone(), self.content)));
         let worked = work();

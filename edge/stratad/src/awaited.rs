@@ -26,6 +26,8 @@ struct Missing {
     remote: Option<IpAddr>,
     /// Command that shows when the host has it.
     look: String,
+    /// True if the host may lack it, as an interface whose traffic then takes other paths.
+    is_spare: bool,
 }
 
 impl Awaited {
@@ -36,7 +38,10 @@ impl Awaited {
             Err(error) => return tracing::warn!("cannot see what this host lacks: {error}"),
         };
         for new in missing.iter().filter(|new| !self.0.contains(new)) {
-            tracing::warn!("waiting for {}", new.what);
+            match new.is_spare {
+                true => tracing::info!("without {}, its traffic takes other paths", new.what),
+                false => tracing::warn!("waiting for {}", new.what),
+            }
         }
         for found in self.0.iter().filter(|old| !missing.contains(old)) {
             tracing::info!("found {}", found.what);
@@ -44,7 +49,7 @@ impl Awaited {
         self.0 = missing;
     }
 
-    /// Returns the missing ones.
+    /// Returns the missing ones that this host needs.
     pub fn list(&self) -> Vec<Trouble> {
         let trouble = |missing: &Missing| Trouble {
             task: "wait".to_owned(),
@@ -53,19 +58,25 @@ impl Awaited {
             fix: format!("`{}` has to show it; stratad then continues", missing.look),
             seconds: None,
         };
-        self.0.iter().map(trouble).collect()
+        let needed = self.0.iter().filter(|missing| !missing.is_spare);
+        needed.map(trouble).collect()
     }
 }
 
 fn missing(config: &Config, netlink: &Netlink, known: &Links) -> Result<Vec<Missing>, Error> {
     let mut missing = Vec::new();
     let links = netlink.links()?;
-    for (key, name) in config.interfaces() {
+    let needed = config.interfaces().into_iter();
+    let needed = needed.map(|(key, name)| (key.to_owned(), name, false));
+    let spare = config.interfaces_of_traffic();
+    let spare = spare.map(|(key, name)| (key, name, true));
+    for (key, name, is_spare) in needed.chain(spare) {
         if !links.iter().any(|link| link == name) {
             missing.push(Missing {
                 what: format!("the interface {name} (`{key}`)"),
                 remote: None,
                 look: "ip link".to_owned(),
+                is_spare,
             });
         }
     }
@@ -76,6 +87,7 @@ fn missing(config: &Config, netlink: &Netlink, known: &Links) -> Result<Vec<Miss
                 what: format!("the interface {} (`{}`)", host.at.interface, host.key()),
                 remote: Some(address),
                 look: "ip link".to_owned(),
+                is_spare: false,
             });
         }
     }
@@ -86,6 +98,7 @@ fn missing(config: &Config, netlink: &Netlink, known: &Links) -> Result<Vec<Miss
                 what: format!("the address {address} (`{key}`)"),
                 remote: None,
                 look: "ip address".to_owned(),
+                is_spare: false,
             });
         }
     }
@@ -102,6 +115,7 @@ fn missing(config: &Config, netlink: &Netlink, known: &Links) -> Result<Vec<Miss
                     Some(_) => "ip link".to_owned(),
                     None => format!("ip route get {address}"),
                 },
+                is_spare: false,
             });
         }
     }

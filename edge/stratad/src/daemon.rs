@@ -571,8 +571,8 @@ impl Daemon {
         }
     }
 
-    /// Updates the routes into tunnels, the interfaces that traffic depends on, and the list of what
-    /// this host does not have yet.
+    /// Updates the routes into tunnels, the interfaces that traffic depends on, and the list of
+    /// what this host does not have yet.
     fn follow(&mut self, now: Instant) {
         let (host, config) = (&mut self.host, &self.config);
         let interfaces = host.look(config).and_then(|()| host.interfaces(config));

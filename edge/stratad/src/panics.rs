@@ -1,19 +1,19 @@
 //! A panic of any thread ends the process as `kill -9` does, and the service manager starts it
-//! again. So no thread goes on without another one, and programs need no code to unwind.
+//! again. So no thread goes on without another one, and the program needs no code to unwind.
 
+use os::crash;
 use std::panic;
-use std::process::{abort, exit};
 
-/// Makes each panic end the process. If it stands for a damaged file, the error has the fix.
+/// Makes each panic end the process. If it stands for a damaged file, the error has the fix: its
+/// marks of what was used cannot be trusted, so tunnels do not go on without them.
 pub fn end_the_process() {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |fault| {
+        usual(fault);
         if let Some(damaged) = store::damaged() {
             tracing::error!("{damaged}");
-            exit(1);
         }
-        usual(fault);
-        abort();
+        crash::die();
     }));
 }
 
@@ -39,7 +39,7 @@ mod tests {
         again.args(["--exact", name, "--nocapture"]).env(ENDS, "");
         let ended = again.output().unwrap();
         let told = String::from_utf8_lossy(&ended.stderr);
-        assert_eq!(ended.status.signal(), Some(6), "{told}");
+        assert_eq!(ended.status.signal(), Some(9), "{told}");
         assert!(told.contains("on purpose"), "{told}");
     }
 }

@@ -324,8 +324,8 @@ pub(crate) struct Requested<'r> {
 /// Finds the child SA that an initiator requests: the first policy whose selectors overlap with the
 /// requested ones and that has no child SA yet. If no policy matches, returns the first, whose
 /// evaluation then reports the reason. With `resource`, an additional child SA for the same traffic
-/// qualifies too. With an offer, the slot of these nodes is meant. `asked` returns the licences that
-/// we asked for with a slot, none if it does not exist.
+/// qualifies too. With an offer, the slot of these nodes is meant. `asked` returns the licences
+/// that we asked for with a slot, none if it does not exist.
 pub(crate) fn meant<'p, 's>(
     peer: &'p Peer,
     addresses: Option<InnerAddresses>,

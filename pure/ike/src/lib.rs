@@ -7,8 +7,8 @@
 //!
 //! * **Commands**: [`Engine::initiate`], [`Engine::close`], [`Engine::shutdown`], [`Engine::bar`],
 //!   [`Engine::reconfigure`], [`Engine::renew`], [`Engine::rekey_child`], [`Engine::rekey_ike`],
-//!   [`Engine::end_unencrypted`], [`Engine::open_child`], [`Engine::close_child`], [`Engine::release_child`],
-//!   [`Engine::reauthenticate`], [`Engine::redirect`], [`Engine::move_to`], [`Engine::probe`],
+//!   [`Engine::end_unencrypted`], [`Engine::open_child`], [`Engine::close_child`],
+//!   [`Engine::release_child`], [`Engine::reauthenticate`], [`Engine::redirect`], [`Engine::move_to`], [`Engine::probe`],
 //!   [`Engine::add_path`], [`Engine::remove_path`], [`Engine::note_path_stray`],
 //!   [`Engine::hasten`], [`Engine::hand_over`], [`Engine::distribute`], [`Engine::revoke`],
 //!   [`Engine::answer_grant`], [`Engine::request_keys`], [`Engine::answer_request`],

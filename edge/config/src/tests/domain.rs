@@ -4,10 +4,15 @@ use super::certificates::folder;
 use super::{Folder, OFFICE};
 use crate::{Config, Warning};
 
+/// A line of the peer's table at the end that connects.
+const ADDRESS: &str = "address = \"192.0.2.1\"\n";
+
 const SAT: &str = "{ node = \"*.sat.example.net\", zones = [\"headers\"], right = \"read\" }";
 
+/// Returns the configuration of the end that accepts the tunnel.
 fn with(licences: &str, more: &str) -> String {
-    format!("{OFFICE}zones = \"require\"\nlicences = [{licences}]\n{more}")
+    let office = OFFICE.replace(ADDRESS, "");
+    format!("{office}zones = \"require\"\nlicences = [{licences}]\n{more}")
 }
 
 /// Returns the configuration with a certificate of this node.
@@ -141,17 +146,66 @@ fn what_a_domain_cannot_have_is_told_with_the_fix() {
 
 #[test]
 fn a_place_of_a_node_that_is_licensed_by_its_name_is_told() {
-    let licences = SAT.replace("*.sat", "fa.sat");
+    let named = SAT.replace("*.sat", "fa.sat");
     let table = node("fa", "psk = \"office.psk\"\nat = [\"10.3.1.0/24\"]");
     let unused = |licences: &str, table: &str| {
         let text = certified(&with(licences, table));
         let config = folder().load(&text).unwrap();
-        let mut warnings = config.warnings.iter();
-        warnings.any(|warning| matches!(warning, Warning::PlaceUnused { .. }))
+        let warnings = config.warnings.iter();
+        let unused = warnings.filter(|warning| matches!(warning, Warning::PlaceUnused { .. }));
+        unused.map(ToString::to_string).collect::<Vec<_>>()
     };
-    assert!(unused(&licences, &table));
+    // Also beside the domain, whose licence does not hold for the node then.
+    let at = named.replace(" }", ", at = [\"192.0.2.8\"] }");
+    for licences in [named, format!("{SAT}, {at}")] {
+        let told = unused(&licences, &table);
+        assert!(
+            told.len() == 1 && told[0].contains("by its name"),
+            "{told:?}"
+        );
+    }
     let table = table.replace("psk = \"office.psk\"", "ca = \"ca.pem\"");
-    assert!(!unused(SAT, &table));
+    assert_eq!(unused(SAT, &table), [""; 0]);
+}
+
+#[test]
+fn a_domain_without_a_table_is_told_where_keys_are_distributed() {
+    let told = |text: &str| {
+        let warnings = read(text).warnings;
+        warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let found = told(&with(SAT, ""));
+    let words = "name *.sat.example.net, but no [licensed.NAME] is a node of it";
+    assert!(found.len() == 1 && found[0].contains(words), "{found:?}");
+    let connects = with(SAT, "").replacen("id = \"gw", &format!("{ADDRESS}id = \"gw"), 1);
+    assert_eq!(told(&connects), [""; 0]);
+}
+
+/// The end that accepts the tunnel distributes the keys: a table at the other end would take the
+/// place of the slots for all nodes of the domain.
+// Refuses: licence-domain
+#[test]
+fn the_end_that_connects_has_no_table_of_a_node_of_the_domain() {
+    let table = node("fa", "ca = \"ca.pem\"");
+    let text = certified(&with(SAT, &table));
+    assert!(folder().load(&text).is_ok());
+    let connects = text.replacen("id = \"gw", &format!("{ADDRESS}id = \"gw"), 1);
+    let faults = folder().lines(&connects);
+    let told = |fault: &String| {
+        let words = [
+            "licensed.fa",
+            "[peer.office] has an `address`",
+            "by its name",
+        ];
+        words.iter().all(|words| fault.contains(words))
+    };
+    assert!(faults.len() == 1 && told(&faults[0]), "{faults:#?}");
+    let at = SAT
+        .replace("*.sat", "fa.sat")
+        .replace(" }", ", at = [\"192.0.2.8\"] }");
+    let named = connects.replace(SAT, &format!("{SAT}, {at}"));
+    let config = folder().load(&named).unwrap();
+    assert!(members(&config).is_empty());
 }
 
 /// Two nodes may have the first zone alone: one by its name, and one of the domain.

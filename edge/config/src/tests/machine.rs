@@ -128,6 +128,15 @@ fn interfaces_and_addresses_that_may_come_later_are_those_of_the_machine() {
 }
 
 #[test]
+fn an_interface_with_traffic_may_be_missing() {
+    let traffic = "paths = 2\ntraffic = [{ interface = \"wwan9\", remote = [\"10.8.0.0/24\"] }]\n";
+    let config = Folder::new().load(&format!("{OFFICE}{traffic}")).unwrap();
+    let named: Vec<_> = config.interfaces_of_traffic().collect();
+    assert_eq!(named, [("peer.office.traffic".to_owned(), "wwan9")]);
+    assert!(config.interfaces().is_empty());
+}
+
+#[test]
 fn the_page_names_every_setting_that_check_and_doctor_name() {
     let interface = |name: &str| Setting::LooseReversePath {
         interface: name.to_owned(),

@@ -39,7 +39,8 @@ fn what_cannot_work_is_refused_with_what_to_change() {
     let many = ["a0", "a1", "a2", "a3", "a4"];
     let many = many.iter().enumerate();
     let many = many.map(|(n, name)| entry(name, &format!("\"10.8.{n}.0/24\"")));
-    let many = many.collect::<Vec<_>>().join(", ");
+    let many: Vec<_> = many.collect();
+    let (three, many) = (many[..3].join(", "), many.join(", "));
     let cases = [
         ("", VOICE.to_owned(), "add `paths = 2`"),
         ("paths = 1", VOICE.to_owned(), "add `paths = 2`"),
@@ -79,7 +80,8 @@ fn what_cannot_work_is_refused_with_what_to_change() {
             "{ interface = \"wwan0\" }".to_owned(),
             "`remote` is missing",
         ),
-        ("paths = 4", many, "more than 4 interfaces"),
+        ("paths = 4", many, "5 interfaces, but 4 paths at a time"),
+        ("paths = 2", three.clone(), "raise `paths` at both ends"),
         (
             "paths = 2\nzones = \"require\"\nlicences = [{ node = \"fa.example.net\", \
              zones = [\"headers\"], right = \"read\" }]",
@@ -93,6 +95,8 @@ fn what_cannot_work_is_refused_with_what_to_change() {
         let told = faults[0].contains(words) && faults[0].contains("peer.office.traffic");
         assert!(told, "{entries}: {faults:#?}");
     }
+    // Each path may have a rule: all else is then shared among them.
+    assert!(Folder::new().load(&with("paths = 3", &three)).is_ok());
     let waiting = with("paths = 2", VOICE).replace("address = \"192.0.2.1\"\n", "");
     let faults = Folder::new().lines(&waiting);
     assert_eq!(faults.len(), 1, "{faults:#?}");

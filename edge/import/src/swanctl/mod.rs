@@ -65,7 +65,10 @@ fn authorities(section: &Section, content: &mut Content) {
         for entry in &authority.entries {
             let what = format!("{} = {}", entry.key, entry.value);
             let (why, weight) = match entry.key.as_str() {
-                "cacert" | "file" => ("all CAs are in `ca` of [node]", Weight::Remark),
+                "cacert" | "file" => (
+                    "a CA is in `ca` of [node], or of the peers whose `cacerts` name it",
+                    Weight::Remark,
+                ),
                 _ => (
                     "Strata fetches no revocation status: name the list in `crl` of [node]",
                     Weight::Lost,

@@ -77,6 +77,7 @@ fn forwarding(family: Family, setting: &Setting) -> Option<(String, String)> {
 /// check of their own.
 fn places(config: &Config) -> Vec<Finding> {
     const CHECK: &str = "interfaces";
+    const WAITS: &str = "stratad waits for it";
     let netlink = Netlink::open();
     let (links, addresses) = match &netlink {
         Ok(netlink) => (netlink.links(), netlink.all_addresses()),
@@ -89,26 +90,26 @@ fn places(config: &Config) -> Vec<Finding> {
     let interfaces = interfaces.filter(|(key, name)| {
         !key.starts_with("divert.") && !links.iter().any(|link| link == name)
     });
-    let interfaces = interfaces.map(|(key, name)| {
+    let absent = |key: &str, name: &str, why| {
         let fix = format!("correct `{key}`; `ip link` shows the names");
-        let seen = format!("there is no interface {name}");
-        Finding::doubt(CHECK, seen, "stratad waits for it", fix)
-    });
+        Finding::doubt(CHECK, format!("there is no interface {name}"), why, fix)
+    };
+    let interfaces = interfaces.map(|(key, name)| absent(key, name, WAITS));
     let linked = config.linked_hosts();
     let linked = linked.filter(|host| !links.contains(&host.at.interface));
-    let linked = linked.map(|host| {
-        let fix = format!("correct `{}`; `ip link` shows the names", host.key());
-        let seen = format!("there is no interface {}", host.at.interface);
-        Finding::doubt(CHECK, seen, "stratad waits for it", fix)
-    });
+    let linked = linked.map(|host| absent(&host.key(), &host.at.interface, WAITS));
+    let traffic = config.interfaces_of_traffic();
+    let traffic = traffic.filter(|(_, name)| !links.iter().any(|link| link == name));
+    let traffic = traffic.map(|(key, name)| absent(&key, name, "its traffic takes other paths"));
     let missing = config.addresses().into_iter();
     let missing = missing.filter(|(_, address)| !addresses.contains(address));
     let missing = missing.map(|(key, address)| {
         let fix = format!("correct `{key}`; `ip address` shows the addresses");
         let seen = format!("no interface has the address {address}");
-        Finding::doubt(CHECK, seen, "stratad waits for it", fix)
+        Finding::doubt(CHECK, seen, WAITS, fix)
     });
-    interfaces.chain(linked).chain(missing).collect()
+    let interfaces = interfaces.chain(linked).chain(traffic);
+    interfaces.chain(missing).collect()
 }
 
 /// Checks that the longest sealed packet fits the interface towards a peer.

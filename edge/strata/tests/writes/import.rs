@@ -189,7 +189,7 @@ fn cas_that_are_named_for_a_peer_are_those_of_its_table() {
         )
     };
     let (sun, any) = (net("sun", 2, "cacerts = south.pem"), net("any", 3, ""));
-    for (nets, of_node) in [(sun.clone(), false), (sun + &any, true)] {
+    for (nets, of_node) in [(sun.clone(), false), (format!("{sun}{any}"), true)] {
         folder.write("etc/swanctl.conf", &format!("connections {{ {nets} }}\n"));
         folder.done("import swanctl etc/swanctl.conf -o new --force");
         let written = folder.read("new/strata.toml");
@@ -199,6 +199,14 @@ fn cas_that_are_named_for_a_peer_are_those_of_its_table() {
         assert!(sun.contains("/etc/x509ca/south.pem\"]"), "{written}");
         assert!(!others.contains("ca ="), "{written}");
         folder.done("check new/strata.toml");
+    }
+    // A further connection with the same peer.
+    for (ca, status) in [("south", 0), ("north", 2)] {
+        let more = net("sun", 4, &format!("cacerts = {ca}.pem")).replacen("sun", "again", 1);
+        folder.write("etc/swanctl.conf", &format!("connections {{ {sun} {more} }}\n"));
+        let (found, told) = folder.strata("import swanctl etc/swanctl.conf -o new --force");
+        let lost = told.contains("its CAs are those of [peer.sun]: ") && told.contains("south.pem");
+        assert_eq!((found, lost), (status, status == 2), "{told}");
     }
 }
 

@@ -234,6 +234,29 @@ fn without_a_rule_both_kinds_share_both_interfaces() -> Result<()> {
     Ok(())
 }
 
+/// An interface that is missing is a remark, as it may come: it is no error of the daemon.
+// Recovers: path-traffic
+#[lab::test]
+fn traffic_of_a_missing_interface_takes_the_others_until_it_is_there() -> Result<()> {
+    let scene = Scene::start(&voice_by("wwan9"))?;
+    scene.await_paths(&[(WIFI, false), (CELL, false)])?;
+    let (mobile, host) = (&scene.tunnel.mobile, &scene.pair.mobile);
+    let what = "the interface wwan9 (`peer.office.traffic`)";
+    let log = mobile.process().log();
+    ensure!(log.contains(&format!("without {what}")), "{log}");
+    let status = mobile.strata("status")?;
+    ensure!(!status.to_string().contains("wwan9"), "{status}");
+    let doctor = format!("doctor {}", host.directory().join("strata.toml").display());
+    let told = mobile.strata_text(&doctor);
+    let told = told.unwrap_or_else(|found| format!("{found:#}"));
+    ensure!(told.contains("there is no interface wwan9"), "{told}");
+    host.run("ip link set eth1 name wwan9")?;
+    scene.await_paths(&[(WIFI, false), (CELL, true)])?;
+    let log = mobile.process().log();
+    ensure!(log.contains(&format!("found {what}")), "{log}");
+    Ok(())
+}
+
 // Recovers: path-traffic
 #[lab::test]
 fn traffic_goes_on_over_the_other_interface_and_returns_with_its_own() -> Result<()> {

@@ -1,6 +1,7 @@
 //! Child SAs with the traffic of one of several live paths (`extension/path_traffic.rs`).
 //!
-//! The caller decides which path has which traffic. Only the end that chooses the paths requests it.
+//! The caller decides which path has which traffic. Only the end that chooses the paths requests
+//! it.
 
 use super::{child, child_terms, live_path, opening, upkeep};
 use crate::exchange::notify;

@@ -19,8 +19,8 @@ const STRAGGLERS: Duration = Duration::from_secs(2);
 /// Interval of checks which of several ready slots the mobile node uses.
 const GLANCE: Duration = Duration::from_millis(200);
 
-/// Most nodes of licensed domains whose locations are remembered: as many as a tunnel may have child
-/// SAs.
+/// Most nodes of licensed domains whose locations are remembered: as many as a tunnel may have
+/// child SAs.
 const MOST_LEARNED: usize = 64;
 
 /// State of one tunnel with slots.

@@ -1,7 +1,9 @@
 //! Traffic of interfaces: which path it takes, and what it loses when an interface is lost.
 
 use super::datagram;
-use super::world::{GATEWAY, Hosts, LICENSED, MOBILE, NAMES, Policies, SECOND, World, address};
+use super::world::{
+    GATEWAY, Hosts, LICENSED, MOBILE, NAMES, Policies, SECOND, THIRD, World, address,
+};
 use crate::{PathRule, Stance, Way};
 use model::TrafficSelector;
 use std::collections::BTreeMap;
@@ -20,6 +22,10 @@ const BULK: u16 = 80;
 
 fn second() -> IpAddr {
     SECOND.parse().unwrap()
+}
+
+fn third() -> IpAddr {
+    THIRD.parse().unwrap()
 }
 
 fn rule(interface: &str, port: u16) -> PathRule {
@@ -55,6 +61,12 @@ fn both(world: &mut World) {
 }
 
 fn seeded(rules: &[PathRule], seed: u64) -> World {
+    let mut world = started(rules, seed);
+    both(&mut world);
+    world
+}
+
+fn started(rules: &[PathRule], seed: u64) -> World {
     let mut world = World::seeded(
         Policies {
             mobile: Vec::new(),
@@ -68,12 +80,15 @@ fn seeded(rules: &[PathRule], seed: u64) -> World {
     );
     world.off[LICENSED] = true;
     world.reconfigure(MOBILE, |config| config.peers[0].ike.rules = rules.to_vec());
-    let interfaces = [(address(MOBILE), "wlan0"), (second(), "wwan0")];
+    let interfaces = [
+        (address(MOBILE), "wlan0"),
+        (second(), "wwan0"),
+        (third(), "eth0"),
+    ];
     let interfaces = interfaces.map(|(address, name)| (address, name.to_owned()));
     let interfaces = BTreeMap::from(interfaces);
     world.command(MOBILE, |node, now| node.set_interfaces(interfaces, now));
     world.run_for(Duration::from_secs(1));
-    both(&mut world);
     world
 }
 
@@ -275,6 +290,62 @@ fn a_path_with_traffic_of_its_own_carries_everything_when_it_is_the_last() {
     for (who, before) in [MOBILE, GATEWAY].into_iter().zip(before) {
         let more = arrived(&world, who, BULK) - before;
         assert!(more >= 200 * usize::from(FLOWS), "{}: {more}", NAMES[who]);
+    }
+}
+
+/// Of three interfaces, two have a path: one of them is that of the rule, also if it comes last.
+#[test]
+fn the_interface_of_a_rule_has_a_path_before_others() {
+    let (first, eth) = (address(MOBILE), third());
+    let voice_has = |world: &World, local| {
+        let wanted = [(first, vec![], true), (local, vec![VOICE], false)];
+        let mut ends = [MOBILE, GATEWAY].into_iter();
+        ends.all(|who| live(world, who) == wanted)
+    };
+    let all = [first, eth, second()];
+    let mut world = started(&voice(), 1);
+    ways(&mut world, &all);
+    world.run_for(Duration::from_secs(8));
+    assert!(voice_has(&world, second()), "{:?}", live(&world, MOBILE));
+    // The interface comes after another one has the path, and then the rule is of that one.
+    let mut world = started(&voice(), 1);
+    ways(&mut world, &[first, eth]);
+    world.run_for(Duration::from_secs(8));
+    assert_eq!(live(&world, MOBILE), plain());
+    ways(&mut world, &all);
+    stream(&mut world, 0..2000);
+    assert!(voice_has(&world, second()), "{:?}", live(&world, MOBILE));
+    world.reconfigure(MOBILE, |config| {
+        config.peers[0].ike.rules = vec![rule("eth0", VOICE)];
+    });
+    stream(&mut world, 2000..4000);
+    assert!(voice_has(&world, eth), "{:?}", live(&world, MOBILE));
+    world.run_for(Duration::from_secs(1));
+    for who in [MOBILE, GATEWAY] {
+        for port in [VOICE, BULK] {
+            let arrived = arrived(&world, who, port);
+            assert_eq!(arrived, 4000 * usize::from(FLOWS), "{}", NAMES[who]);
+        }
+    }
+}
+
+/// Returns the paths by the first and the third interface, without a rule.
+fn plain() -> [(IpAddr, Vec<u16>, bool); 2] {
+    [(address(MOBILE), vec![], true), (third(), vec![], true)]
+}
+
+/// Negative control of the above; and a silent interface does not take the path of another.
+#[test]
+fn a_path_stays_beside_an_interface_without_a_rule_or_a_silent_one() {
+    let all = [address(MOBILE), third(), second()];
+    let has_both = |world: &World| live(world, MOBILE) == plain();
+    for (rules, cut) in [(vec![], vec![]), (voice(), vec![second()])] {
+        let mut world = started(&rules, 1);
+        world.cut = cut;
+        ways(&mut world, &all);
+        assert!(world.run_until(Duration::from_secs(120), has_both));
+        world.run_for(Duration::from_secs(60));
+        assert!(has_both(&world), "{:?}", live(&world, MOBILE));
     }
 }
 

@@ -11,8 +11,8 @@ use super::outlet::Outlet;
 use super::watch::Watch;
 use super::{accounts, datagram};
 use crate::{
-    Addressing, ChildPolicy, Config, DropReason, Event, Node, Packet, Peer, Places, Role, Side, Slot,
-    Stance, Verdict, ZonePolicy,
+    Addressing, ChildPolicy, Config, DropReason, Event, Node, Packet, Peer, Places, Role, Side,
+    Slot, Stance, Verdict, ZonePolicy,
 };
 use crypto::{Rng, Secret, UnixTime};
 use ike::Resumption;
@@ -34,8 +34,9 @@ pub const MOBILE: usize = 0;
 pub const GATEWAY: usize = 1;
 pub const LICENSED: usize = 2;
 
-/// Second address of the mobile node.
+/// Further addresses of the mobile node.
 pub const SECOND: &str = "192.0.2.102";
+pub const THIRD: &str = "192.0.2.103";
 
 const ADDRESSES: [&str; 3] = ["192.0.2.2", "198.51.100.1", "203.0.113.3"];
 pub const NAMES: [&str; 3] = ["alice@example.net", "gw.example.net", "fa.example.net"];
@@ -539,7 +540,7 @@ impl World {
 
     /// Returns the host that receives at an address, and its local address.
     fn receiver(&self, remote: SocketAddr) -> Option<(usize, SocketAddr)> {
-        if remote.ip().to_string() == SECOND {
+        if is_further(remote.ip()) {
             return Some((MOBILE, remote));
         }
         if let Some(mut inside) = self.nat.inward(remote, address(MOBILE)) {
@@ -677,10 +678,14 @@ impl Drop for World {
     }
 }
 
-/// Returns the local end of a packet: the mobile node has two addresses, and a host's first one is
-/// used where the system would choose.
+fn is_further(address: IpAddr) -> bool {
+    [SECOND, THIRD].contains(&address.to_string().as_str())
+}
+
+/// Returns the local end of a packet: the mobile node has several addresses, and a host's first one
+/// is used where the system would choose.
 fn local_end(who: usize, path: Path) -> SocketAddr {
-    let local = match path.local.ip().to_string() == SECOND {
+    let local = match is_further(path.local.ip()) {
         true => path.local.ip(),
         false => address(who),
     };
@@ -812,7 +817,9 @@ fn place(peer: &mut Peer, at: &[IpAddr]) {
         return;
     }
     let licences = std::mem::take(&mut zones.licences);
-    let at = at.iter().filter_map(|at| TrafficSelector::from_prefix(*at, 32));
+    let at = at
+        .iter()
+        .filter_map(|at| TrafficSelector::from_prefix(*at, 32));
     let at: Vec<_> = at.collect();
     let slot = Slot {
         paths: at.clone(),

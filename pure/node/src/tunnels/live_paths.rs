@@ -6,11 +6,11 @@
 //! ends decide so independently ([`Health`]), and the initiator at once if packets cannot leave on
 //! the path any more. If all paths are down, all are used, because any may recover.
 //!
-//! The initiator adds a path for each further pair of addresses that answers, over UDP: from
-//! another address of its own first, then to another one of the peer. A path that was lost is added
-//! again after a pause that doubles each time, and is short again after a minute of use. A path is
-//! removed if packets cannot leave there, if it was silent for long, or if the IKE SA has moved to
-//! the same pair of addresses.
+//! The initiator adds a path for each further pair of addresses that answers, over UDP, the best
+//! first ([`Pauses`]). A path that was lost is added again after a pause that doubles each time, and
+//! is short again after a minute of use. A path is removed if packets cannot leave there, if it was
+//! silent for long, if the IKE SA has moved to the same pair of addresses, or if there is no other
+//! room for a path with traffic of its own.
 //!
 //! On the path of the IKE SA, the child SA that sends may be a slot (`licensing/placement.rs`). If
 //! the IKE SA has moved to the addresses of a further path, that path carries the packets until the
@@ -302,7 +302,7 @@ impl Paths {
             false => Vec::new(),
         };
         if let Some(candidates) = scene.candidates.as_ref().filter(|all| !all.is_empty()) {
-            self.choose(candidates, scene.most, turn);
+            self.choose(candidates, rules, scene.most, turn);
             self.follow_rules(rules, turn);
         }
         // A single path is used in any case, and has no signs of life.
@@ -430,7 +430,13 @@ impl Paths {
     }
 
     /// Removes paths, and adds one.
-    fn choose(&mut self, candidates: &[Candidate], most: u8, turn: &mut Turn<'_>) {
+    fn choose(
+        &mut self,
+        candidates: &[Candidate],
+        rules: &BTreeMap<IpAddr, u8>,
+        most: u8,
+        turn: &mut Turn<'_>,
+    ) {
         let now = turn.now;
         let ways = candidates.iter().filter(|way| way.carrier == Carrier::Udp);
         let ways: Vec<Ends> = ways.map(|way| (way.way.local, way.way.remote)).collect();
@@ -455,10 +461,11 @@ impl Paths {
                 removed.push(*number);
             }
         }
+        removed.extend(self.make_room(&ways, rules, most));
         for number in removed {
             turn.add(IkeCommand::RemovePath(self.sa, number));
         }
-        self.add(&ways, most, turn);
+        self.add(&ways, rules, most, turn);
         if let Some(next) = self.next_change(now) {
             self.at = self.at.min(next);
         }
@@ -480,7 +487,31 @@ impl Paths {
         }
     }
 
-    fn add(&mut self, ways: &[Ends], most: u8, turn: &mut Turn<'_>) {
+    /// Leaves a further path without a rule if a path with one has no other room. Returns its
+    /// number.
+    fn make_room(&mut self, ways: &[Ends], rules: &BTreeMap<IpAddr, u8>, most: u8) -> Option<u8> {
+        let has_room = !self.is_full && self.lanes.len() < usize::from(most);
+        let mut lanes = self.lanes.values();
+        let gives_room = lanes.any(|lane| lane.is_leaving || lane.double.is_some());
+        let is_busy = gives_room || self.adding.is_some();
+        if has_room || is_busy || !self.pauses.lacks(ways, &self.used(), rules) {
+            return None;
+        }
+        let further = self.lanes.iter_mut();
+        let mut further = further.filter(|(number, _)| **number != FIRST);
+        let (number, lane) =
+            further.rfind(|(_, lane)| !rules.contains_key(&lane.path.local.ip()))?;
+        lane.is_leaving = true;
+        lane.health.leave();
+        Some(*number)
+    }
+
+    /// Returns the pairs of addresses of all paths.
+    fn used(&self) -> Vec<Ends> {
+        self.lanes.values().map(|lane| ends(lane.path)).collect()
+    }
+
+    fn add(&mut self, ways: &[Ends], rules: &BTreeMap<IpAddr, u8>, most: u8, turn: &mut Turn<'_>) {
         let now = turn.now;
         self.adding.take_if(|(_, until)| *until <= now);
         let room = self.lanes.len() < usize::from(most) && self.lanes.contains_key(&FIRST);
@@ -490,8 +521,7 @@ impl Paths {
         let Some(current) = turn.ike.sa(self.sa).map(|sa| sa.path) else {
             return;
         };
-        let used: Vec<Ends> = self.lanes.values().map(|lane| ends(lane.path)).collect();
-        let way = self.pauses.furthest(ways, &used, now);
+        let way = self.pauses.best(ways, &self.used(), rules, now);
         let Some(way) = way.filter(|_| current.carrier == Carrier::Udp) else {
             return;
         };

@@ -1,8 +1,12 @@
 //! The pairs of addresses that a live path could have, and the pauses before one is used again.
+//!
+//! A path by an interface with traffic of its own comes first, then the one that shares least with
+//! those in use: from another address of ours, and then to another one of the peer.
 
 use super::lanes::Ends;
 use model::Instant;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// The first and the longest pause before a path is added again.
@@ -50,22 +54,44 @@ impl Pauses {
         self.all.values().map(|pause| pause.until)
     }
 
-    /// Returns the way that has no pause and shares least with those in use: from another address
-    /// of ours, and then to another one of the peer. Of several, the first.
-    pub(super) fn furthest(&self, ways: &[Ends], used: &[Ends], now: Instant) -> Option<Ends> {
+    /// Returns the best way without a pause. Of several, the first.
+    pub(super) fn best(
+        &self,
+        ways: &[Ends],
+        used: &[Ends],
+        rules: &BTreeMap<IpAddr, u8>,
+        now: Instant,
+    ) -> Option<Ends> {
         let is_paused = |way: &Ends| self.all.get(way).is_some_and(|pause| now < pause.until);
-        furthest(ways.iter().filter(|way| !is_paused(way)), used)
+        best(ways.iter().filter(|way| !is_paused(way)), used, rules)
+    }
+
+    /// Returns true if a way has a rule that none in use has, and was not put off lately.
+    pub(super) fn lacks(&self, ways: &[Ends], used: &[Ends], rules: &BTreeMap<IpAddr, u8>) -> bool {
+        let mut ways = ways.iter().filter(|way| !self.all.contains_key(way));
+        ways.any(|way| is_lacking(*way, used, rules))
     }
 }
 
-fn furthest<'w>(ways: impl Iterator<Item = &'w Ends>, used: &[Ends]) -> Option<Ends> {
+/// Returns true if a way is by an interface with a rule, and none in use is.
+fn is_lacking(way: Ends, used: &[Ends], rules: &BTreeMap<IpAddr, u8>) -> bool {
+    let rule = |way: &Ends| rules.get(&way.0);
+    let own = rule(&way);
+    own.is_some() && used.iter().all(|used| rule(used) != own)
+}
+
+fn best<'w>(
+    ways: impl Iterator<Item = &'w Ends>,
+    used: &[Ends],
+    rules: &BTreeMap<IpAddr, u8>,
+) -> Option<Ends> {
     let shared = |way: &Ends| {
         let local = used.iter().any(|(local, _)| *local == way.0);
         let remote = used.iter().any(|(_, remote)| *remote == way.1);
         (local, remote)
     };
     let ways = ways.copied().filter(|way| shared(way) != (true, true));
-    ways.min_by_key(|way| shared(way))
+    ways.min_by_key(|way| (!is_lacking(*way, used, rules), shared(way)))
 }
 
 #[cfg(test)]
@@ -79,17 +105,32 @@ mod tests {
     #[test]
     fn a_path_from_another_address_is_better_than_one_to_another_address() {
         let all = [way(1, 1), way(1, 2), way(2, 1), way(2, 2)];
-        let next = |used: &[Ends]| furthest(all.iter(), used);
+        let none = BTreeMap::new();
+        let next = |used: &[Ends]| best(all.iter(), used, &none);
         assert_eq!(next(&[way(1, 1)]), Some(way(2, 2)));
         assert_eq!(next(&[way(1, 1), way(2, 2)]), None);
         let one_peer = [way(1, 1), way(2, 1), way(3, 1)];
-        let next = |used: &[Ends]| furthest(one_peer.iter(), used);
+        let next = |used: &[Ends]| best(one_peer.iter(), used, &none);
         assert_eq!(next(&[way(1, 1)]), Some(way(2, 1)));
         assert_eq!(next(&[way(1, 1), way(2, 1)]), Some(way(3, 1)));
         assert_eq!(
-            furthest([way(1, 1), way(1, 2)].iter(), &[way(1, 1)]),
+            best([way(1, 1), way(1, 2)].iter(), &[way(1, 1)], &none),
             Some(way(1, 2))
         );
+    }
+
+    #[test]
+    fn a_path_with_a_rule_is_better_unless_another_has_the_same() {
+        let all = [way(1, 1), way(2, 1), way(3, 1), way(4, 1)];
+        let rules = BTreeMap::from([(way(3, 1).0, 0), (way(4, 1).0, 0)]);
+        let next = |used: &[Ends]| best(all.iter(), used, &rules);
+        assert_eq!(next(&[way(1, 1)]), Some(way(3, 1)));
+        assert_eq!(next(&[way(1, 1), way(4, 1)]), Some(way(2, 1)));
+        let mut pauses = Pauses::default();
+        assert!(pauses.lacks(&all[..3], &[way(1, 1), way(2, 1)], &rules));
+        assert!(!pauses.lacks(&all, &[way(1, 1), way(4, 1)], &rules));
+        pauses.put_off(way(3, 1), false, Instant::ZERO);
+        assert!(!pauses.lacks(&all[..3], &[way(1, 1), way(2, 1)], &rules));
     }
 
     #[test]

@@ -94,8 +94,9 @@ impl Rows {
                         let place = (table.clone(), key.to_owned());
                         let about = self.about(&place.0, &place.1);
                         let is_first = seen.insert(place.clone());
+                        let is_wide = block.iter().any(|line| line.chars().count() > WIDTH);
                         if let (Some(about), Some(text), true) = (about, text, is_first)
-                            && text != about
+                            && (text != about || is_wide)
                         {
                             let (front, bare) = match line.strip_prefix("# ") {
                                 Some(bare) => ("# ", bare),
@@ -140,6 +141,14 @@ fn commented(code: &str, about: &str, is_commented: bool) -> Vec<String> {
         }
     }
     lines
+}
+
+#[test]
+fn an_example_has_no_wide_lines() {
+    for example in super::examples() {
+        let wide = example.lines().find(|line| line.chars().count() > WIDTH);
+        assert_eq!(wide, None);
+    }
 }
 
 #[test]
