@@ -21,7 +21,8 @@ pub struct Composite {
     /// Name of the peer's table.
     pub peer: String,
     /// Name of the tunnel among those of the peer: that of its table, `path 2` for the second of
-    /// several live paths, or `@NODE` for a node with a place. None for the first tunnel.
+    /// several live paths, or `@NODE` for a node with a place, and `@*.DOMAIN#1` at an end that has
+    /// the node's domain alone. None for the first tunnel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<String>,
     /// SPI towards us, as eight hexadecimal digits.

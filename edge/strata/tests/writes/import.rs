@@ -203,7 +203,10 @@ fn cas_that_are_named_for_a_peer_are_those_of_its_table() {
     // A further connection with the same peer.
     for (ca, status) in [("south", 0), ("north", 2)] {
         let more = net("sun", 4, &format!("cacerts = {ca}.pem")).replacen("sun", "again", 1);
-        folder.write("etc/swanctl.conf", &format!("connections {{ {sun} {more} }}\n"));
+        folder.write(
+            "etc/swanctl.conf",
+            &format!("connections {{ {sun} {more} }}\n"),
+        );
         let (found, told) = folder.strata("import swanctl etc/swanctl.conf -o new --force");
         let lost = told.contains("its CAs are those of [peer.sun]: ") && told.contains("south.pem");
         assert_eq!((found, lost), (status, status == 2), "{told}");
