@@ -175,6 +175,7 @@ impl Testbed {
 
 impl Drop for Testbed {
     fn drop(&mut self) {
+        // Tests are built to unwind. A panic of a released program ends it, and keeps the logs.
         if self.keep.load(Ordering::Relaxed) || std::thread::panicking() {
             eprintln!("logs are in {}", self.directory.display());
         } else {

@@ -173,10 +173,9 @@ fn run_all(shared: &Shared<'_>) -> Vec<Outcome> {
             .map(start)
             .collect();
         progress.show();
-        let join = |thread: thread::ScopedJoinHandle<'_, Outcome>| {
-            let panicked = |_| Outcome::Failed("it panicked".to_owned());
-            thread.join().unwrap_or_else(panicked)
-        };
-        threads.into_iter().map(join).collect()
+        let threads = threads.into_iter();
+        threads
+            .map(|thread| thread.join().expect("a run returns its errors"))
+            .collect()
     })
 }

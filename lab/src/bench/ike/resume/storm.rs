@@ -20,7 +20,7 @@ use crate::host::Host;
 use crate::pair::{DEADLINE, is_up};
 use crate::testbed::Testbed;
 use crate::wire;
-use anyhow::{Error, Result, anyhow};
+use anyhow::{Error, Result};
 use ike::Resumption;
 use model::Instant;
 use os::clock;
@@ -219,7 +219,7 @@ impl Scene {
             let start = clock::now();
             let mut storm = serve(crowd, responder, clients)?;
             for waiting in waiting {
-                let returned = waiting.join().map_err(|_| anyhow!("a client panicked"))??;
+                let returned = waiting.join().expect("a client returns its errors")?;
                 storm.daemons_ms.push(ms(returned.since(start)));
             }
             Ok::<_, Error>(storm)
