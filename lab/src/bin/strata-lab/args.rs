@@ -78,13 +78,14 @@ pub enum OtherDemo {
     Roam(Roam),
     /// Walk out of a Wi-Fi into a cellular network and back, with a call and a download
     #[command(
-        after_help = "Exit status 1 if the call was silent for long or lost much, or the download \
-                            is not whole."
+        after_help = "Exit status 1 if the call was silent for long or lost much, the download is \
+                            not whole or was slow, the tunnel was not where the host was, or \
+                            anything but ESP and IKE was on the wire."
     )]
     Move(Move),
 }
 
-/// Options of a move between two networks. Without options: half a minute, by soft hand-overs.
+/// Options of a move between two networks. Without options: 40 seconds, by soft hand-overs.
 #[derive(Debug, Group)]
 pub struct Move {
     /// Let both networks carry packets all the time, and the Wi-Fi break off without a warning
