@@ -65,12 +65,6 @@ impl Pauses {
         let is_paused = |way: &Ends| self.all.get(way).is_some_and(|pause| now < pause.until);
         best(ways.iter().filter(|way| !is_paused(way)), used, rules)
     }
-
-    /// Returns true if a way has a rule that none in use has, and was not put off lately.
-    pub(super) fn lacks(&self, ways: &[Ends], used: &[Ends], rules: &BTreeMap<IpAddr, u8>) -> bool {
-        let mut ways = ways.iter().filter(|way| !self.all.contains_key(way));
-        ways.any(|way| is_lacking(*way, used, rules))
-    }
 }
 
 /// Returns true if a way is by an interface with a rule, and none in use is.
@@ -126,11 +120,6 @@ mod tests {
         let next = |used: &[Ends]| best(all.iter(), used, &rules);
         assert_eq!(next(&[way(1, 1)]), Some(way(3, 1)));
         assert_eq!(next(&[way(1, 1), way(4, 1)]), Some(way(2, 1)));
-        let mut pauses = Pauses::default();
-        assert!(pauses.lacks(&all[..3], &[way(1, 1), way(2, 1)], &rules));
-        assert!(!pauses.lacks(&all, &[way(1, 1), way(4, 1)], &rules));
-        pauses.put_off(way(3, 1), false, Instant::ZERO);
-        assert!(!pauses.lacks(&all[..3], &[way(1, 1), way(2, 1)], &rules));
     }
 
     #[test]
