@@ -9,8 +9,7 @@
 //! The initiator adds a path for each further pair of addresses that answers, over UDP, the best
 //! first ([`Pauses`]). A path that was lost is added again after a pause that doubles each time, and
 //! is short again after a minute of use. A path is removed if packets cannot leave there, if it was
-//! silent for long, if the IKE SA has moved to the same pair of addresses, or if there is no other
-//! room for a path with traffic of its own.
+//! silent for long, or if the IKE SA has moved to the same pair of addresses.
 //!
 //! On the path of the IKE SA, the child SA that sends may be a slot (`licensing/placement.rs`). If
 //! the IKE SA has moved to the addresses of a further path, that path carries the packets until the
@@ -461,7 +460,6 @@ impl Paths {
                 removed.push(*number);
             }
         }
-        removed.extend(self.make_room(&ways, rules, most));
         for number in removed {
             turn.add(IkeCommand::RemovePath(self.sa, number));
         }
@@ -485,25 +483,6 @@ impl Paths {
         if let Some(next) = self.next_change(turn.now) {
             self.at = self.at.min(next);
         }
-    }
-
-    /// Leaves a further path without a rule if a path with one has no other room. Returns its
-    /// number.
-    fn make_room(&mut self, ways: &[Ends], rules: &BTreeMap<IpAddr, u8>, most: u8) -> Option<u8> {
-        let has_room = !self.is_full && self.lanes.len() < usize::from(most);
-        let mut lanes = self.lanes.values();
-        let gives_room = lanes.any(|lane| lane.is_leaving || lane.double.is_some());
-        let is_busy = gives_room || self.adding.is_some();
-        if has_room || is_busy || !self.pauses.lacks(ways, &self.used(), rules) {
-            return None;
-        }
-        let further = self.lanes.iter_mut();
-        let mut further = further.filter(|(number, _)| **number != FIRST);
-        let (number, lane) =
-            further.rfind(|(_, lane)| !rules.contains_key(&lane.path.local.ip()))?;
-        lane.is_leaving = true;
-        lane.health.leave();
-        Some(*number)
     }
 
     /// Returns the pairs of addresses of all paths.
