@@ -7,6 +7,7 @@ use crate::reader::Value;
 use crate::zone::Licences;
 use crate::{Config, Handover, Licensed, Peer, Warning, ZonePolicy, handover};
 use model::{Identity, Licence, Right, TrafficSelector, Wildcard, ZoneId};
+use std::collections::BTreeSet;
 
 /// Most nodes of a domain with keys at once, unless configured otherwise.
 const AT_MOST: u8 = 4;
@@ -55,13 +56,24 @@ impl Domain {
 
     /// Returns true if a node is licensed by the domain: the peer has no licence by its name.
     fn licenses(&self, node: &Identity, peer: &Peer) -> bool {
-        let ZonePolicy {
-            licences, slots, ..
-        } = &peer.zones;
-        let at_place = || slots.iter().any(|slot| slot.node == *node);
-        let everywhere = || licences.iter().any(|licence| licence.node == *node);
-        self.names().matches(node) && !at_place() && !everywhere()
+        self.names().matches(node) && named(peer).all(|named| named != node)
     }
+
+    /// Returns the nodes below the domain that the peer has a licence for by name.
+    pub fn named(&self, peer: &Peer) -> BTreeSet<Identity> {
+        let names = self.names();
+        let named = named(peer).filter(|node| names.matches(node));
+        named.cloned().collect()
+    }
+}
+
+/// Returns the nodes that the peer has a licence for by name, everywhere or at a place.
+fn named(peer: &Peer) -> impl Iterator<Item = &Identity> {
+    let ZonePolicy {
+        licences, slots, ..
+    } = &peer.zones;
+    let everywhere = licences.iter().map(|licence| &licence.node);
+    everywhere.chain(slots.iter().map(|slot| &slot.node))
 }
 
 /// Returns true if a licence for `licensed`, which may be a domain, is for a node.

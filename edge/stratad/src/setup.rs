@@ -170,6 +170,7 @@ fn slots_of_domain(
 ) -> Vec<node::Slot> {
     let domain = node::Domain {
         names: from.names(),
+        named: from.named(peer),
         rights: from.rights(),
     };
     let of_node = |node: &config::Licensed| {
@@ -432,8 +433,9 @@ mod tests {
     use crate::naming::Outer;
     use crate::sample::Folder;
     use crate::{memory, plan, setup};
-    use model::Instant;
+    use model::{Identity, Instant};
     use node::Node;
+    use std::collections::BTreeSet;
     use std::fmt::Write;
     use std::sync::Arc;
 
@@ -452,6 +454,36 @@ mod tests {
             text.write_str(&peer).expect("a string has room");
         }
         text
+    }
+
+    /// A licence by name holds for its node, in place of those of the domain.
+    #[test]
+    fn a_domain_is_without_the_nodes_that_the_peer_names() {
+        const FILE: &str = r#"[node]
+id = "alice@example.net"
+[peer.gw]
+address = "192.0.2.1"
+id = "gw.example.net"
+psk = "a.psk"
+local = ["10.1.0.2/32"]
+remote = ["10.8.0.0/16"]
+zones = "require"
+licences = [
+    { node = "*.sat.example.net", zones = ["headers"], right = "read" },
+    { node = "a.sat.example.net", zones = ["headers"], right = "read", at = ["10.9.0.0/24"] },
+    { node = "b.sat.example.net", zones = ["headers"], right = "read" },
+    { node = "a.example.net", zones = ["headers"], right = "read" },
+]
+"#;
+        let folder = Folder::new("setup-domain");
+        folder.write_key("a.psk", "one key, long enough");
+        let node = setup::node(&folder.load(FILE));
+        let slots = node.peers[0].ike.slots.iter();
+        let domains: Vec<_> = slots.filter_map(|slot| slot.domain.as_ref()).collect();
+        let named = ["a.sat.example.net", "b.sat.example.net"];
+        let named: BTreeSet<Identity> = named.map(|node| node.parse().unwrap()).into();
+        assert_eq!(domains.len(), 4);
+        assert!(domains.iter().all(|domain| domain.named == named));
     }
 
     /// All that the daemon keeps of its configuration, with the plan of routes.

@@ -407,11 +407,12 @@ pub(crate) fn answer(
     let offered = private.then(|| ZoneMap::read(request)).flatten();
     let peers = offered.as_ref().map(|map| map.beside);
     let offered = offered.map(|map| map.agreement);
-    let new = slot::licences(policy, request);
+    let slot = Offered::read(request);
+    let new = slot::licences(policy, slot.as_ref());
     let zones = policy.zones_for(before.map_or(&new[..], |before| before.asked));
     let agreement = agree(&zones, offered, private, before)?;
     if before.is_none() {
-        slot::check(peer, policy.name, request, agreement.as_ref())?;
+        slot::check(peer, policy.name, slot.as_ref(), agreement.as_ref())?;
     }
     let zone_map = agreement.map(|agreed| ZoneMap::new(agreed, || spis.fresh()));
     let keys = keys

@@ -332,7 +332,7 @@ impl Slot {
     /// Returns the node of a domain that these licences of the slot's child SA are for.
     pub fn node_of<'l>(&self, licences: &'l [Licence]) -> Option<&'l Identity> {
         let domain = self.domain.as_ref()?;
-        domain.node_of(&self.zones, licences)
+        domain.node_of(licences)
     }
 
     /// Returns true if the nodes are on a further path: its addresses, at either end, say so.
@@ -466,12 +466,14 @@ impl Peer {
         self.psk.is_none() && self.key.is_none()
     }
 
-    /// Returns the user that one of the identities is for which the peer stands.
+    /// Returns the user that one of the identities is for which the peer stands. It has no
+    /// unencrypted packets: all users would share those of the table.
     pub(crate) fn user(&self, id: PeerId, identity: Identity) -> Self {
         Self {
             id,
             identity,
             users: None,
+            unencrypted: None,
             ..self.clone()
         }
     }

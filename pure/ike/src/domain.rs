@@ -8,12 +8,15 @@
 use crate::config::ZonePolicy;
 use model::{Identity, Licence, Right, Wildcard, ZoneId};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// Licences for every node of a domain. Each node that is offered gets a slot of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domain {
     /// Identities of the nodes.
     pub names: Wildcard,
+    /// Nodes among them that the peer's other licences name. Those hold in place of the domain's.
+    pub named: BTreeSet<Identity>,
     /// Zones and rights of each node.
     pub rights: Vec<(ZoneId, Right)>,
 }
@@ -21,7 +24,7 @@ pub struct Domain {
 impl Domain {
     /// Returns the licences of a node, none if the node is not in the domain.
     pub fn licences(&self, node: &Identity) -> Vec<Licence> {
-        let rights = self.rights.iter().filter(|_| self.names.matches(node));
+        let rights = self.rights.iter().filter(|_| self.includes(node));
         let licence = |&(zone, right): &(ZoneId, Right)| Licence {
             node: node.clone(),
             zone,
@@ -30,10 +33,9 @@ impl Domain {
         rights.map(licence).collect()
     }
 
-    /// Returns true if a node is licensed by the domain: `zones` do not license it by its name.
-    pub(crate) fn includes(&self, node: &Identity, zones: &ZonePolicy) -> bool {
-        let named = || zones.licences.iter().any(|licence| licence.node == *node);
-        self.names.matches(node) && !named()
+    /// Returns true if a node is licensed by the domain: no licence names it.
+    pub fn includes(&self, node: &Identity) -> bool {
+        self.names.matches(node) && !self.named.contains(node)
     }
 
     /// Returns the zones of a slot with the licences of the node that `licences` are for, if the
@@ -43,7 +45,7 @@ impl Domain {
         zones: &'z ZonePolicy,
         licences: &[Licence],
     ) -> Cow<'z, ZonePolicy> {
-        let Some(node) = self.node_of(zones, licences) else {
+        let Some(node) = self.node_of(licences) else {
             return Cow::Borrowed(zones);
         };
         let mut zones = zones.clone();
@@ -52,12 +54,8 @@ impl Domain {
     }
 
     /// Returns the node that `licences` are for, as far as it is licensed by the domain.
-    pub(crate) fn node_of<'l>(
-        &self,
-        zones: &ZonePolicy,
-        licences: &'l [Licence],
-    ) -> Option<&'l Identity> {
+    pub(crate) fn node_of<'l>(&self, licences: &'l [Licence]) -> Option<&'l Identity> {
         let mut nodes = licences.iter().map(|licence| &licence.node);
-        nodes.find(|node| self.includes(node, zones))
+        nodes.find(|node| self.includes(node))
     }
 }

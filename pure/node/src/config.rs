@@ -3,7 +3,7 @@
 use crypto::TrustStore;
 use esp::{Protected, Spd};
 use model::{
-    Dscp, Encapsulation, Identity, LevelChoice, PeerId, PeerNames, Sizes, TrafficSelector,
+    Dscp, Encapsulation, Identity, LevelChoice, PeerId, PeerNames, Shared, Sizes, TrafficSelector,
 };
 use std::collections::BTreeMap;
 use std::mem::take;
@@ -126,7 +126,8 @@ pub(crate) struct Settings {
     pub cover: BTreeMap<PeerId, Duration>,
     pub hosts: BTreeMap<PeerId, Box<str>>,
     pub ports: BTreeMap<PeerId, u16>,
-    pub places: BTreeMap<PeerId, crate::Places>,
+    /// Locations of the licensed nodes. Users share those of their table.
+    pub places: BTreeMap<PeerId, Shared<crate::Places>>,
 }
 
 impl Config {
@@ -245,7 +246,7 @@ impl Settings {
         let settings = PeerSettings {
             packets,
             cover: peer.cover,
-            places: peer.places.take(),
+            places: peer.places.take().map(Shared::from),
             host: peer.host.take(),
             port: peer.port,
         };
@@ -265,7 +266,7 @@ pub(crate) fn bypassed(policies: &[Policy]) -> Vec<TrafficSelector> {
 pub(crate) struct PeerSettings {
     pub packets: esp::PeerSettings,
     pub cover: Option<Duration>,
-    pub places: Option<crate::Places>,
+    pub places: Option<Shared<crate::Places>>,
     pub host: Option<Box<str>>,
     pub port: Option<u16>,
 }
@@ -285,4 +286,22 @@ fn protected(peer: &ike::Peer) -> impl Iterator<Item = (PeerId, Protected)> {
     let others = others.map(|child| (child.local.clone().into(), child.remote.clone().into()));
     let all = first.into_iter().chain(others);
     all.map(|(local, remote)| (peer.id, Protected { local, remote }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A table may have thousands of users, and a domain hundreds of nodes.
+    #[test]
+    fn users_share_the_places_of_their_table() {
+        let [table, alice, bob] = [1, 2, 3].map(PeerId);
+        let mut settings = Settings::default();
+        settings
+            .places
+            .insert(table, crate::Places::default().into());
+        settings.add_users(&[(alice, table), (bob, table)]);
+        let places = [table, alice, bob].map(|peer| &*settings.places[&peer]);
+        assert!(places.iter().all(|own| std::ptr::eq(*own, places[0])));
+    }
 }

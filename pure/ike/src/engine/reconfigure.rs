@@ -5,12 +5,13 @@
 //! configuration. Otherwise the engine deletes it in an orderly way, with its child SAs, and the
 //! caller decides when to initiate again. An additional child SA that is gone from the
 //! configuration, or has other selectors or another mode, is deleted alone, and so is a slot that
-//! was removed, or whose node has another place. Changed licences cause a rekey of the child SAs.
-//! An IKE SA is also deleted if the certificate that authenticated its peer is now revoked. Other
-//! certificate checks apply only when an IKE SA is established.
+//! was removed, whose node has another place, or whose node a domain does not license any more.
+//! Changed licences cause a rekey of the child SAs. An IKE SA is also deleted if the certificate
+//! that authenticated its peer is now revoked. Other certificate checks apply only when an IKE SA
+//! is established.
 
 use crate::bad_proof::BadProof;
-use crate::config::{Config, Peer};
+use crate::config::{Config, Peer, Slot};
 use crate::down_reason::DownReason;
 use crate::engine::Engine;
 use crate::extension::path_traffic;
@@ -110,12 +111,22 @@ impl Engine {
         // The peer learns another place with another offer.
         let gone = before.slots.iter().filter(|old| {
             let new = after.slot(&old.name);
-            new.is_none_or(|new| new.place != old.place)
+            new.is_none_or(|new| new.place != old.place || self.loses_node(before.id, old, new))
         });
         let gone = gone.map(|slot| &slot.name);
         let outdated = outdated.map(|old| &old.name).chain(gone);
         let outdated: Vec<_> = outdated.cloned().collect();
         self.drop_children(before.id, &outdated, now);
+    }
+
+    /// Returns true if the node of a domain's slot is not licensed by the domain any more. If a
+    /// licence names it by now, the peer's next offer is for a slot of its own.
+    fn loses_node(&self, peer: PeerId, old: &Slot, new: &Slot) -> bool {
+        let mut up = self.sas_with(peer).filter_map(Sa::established);
+        up.any(|session| {
+            let asked = session.asked(&old.name);
+            old.node_of(asked) != new.node_of(asked)
+        })
     }
 
     /// Rekeys child SAs whose licences changed.

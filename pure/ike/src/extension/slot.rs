@@ -116,7 +116,7 @@ fn of_domain<'p, 's>(
     };
     let stands_for = |slot: &&Slot| {
         let domain = slot.domain.as_ref();
-        domain.is_some_and(|domain| domain.includes(node, &slot.zones))
+        domain.is_some_and(|domain| domain.includes(node))
     };
     let slots: Vec<_> = peer.slots.iter().filter(stands_for).collect();
     if slots.is_empty() {
@@ -137,9 +137,9 @@ fn of_domain<'p, 's>(
     }
 }
 
-/// Returns our licences of the single node that a request offers, if the slot is for a domain.
-pub(crate) fn licences(policy: &Policy<'_>, request: &Message) -> Vec<Licence> {
-    let domain = policy.domain.zip(Offered::read(request));
+/// Returns our licences of the single node that is offered, if the slot is for a domain.
+pub(crate) fn licences(policy: &Policy<'_>, offered: Option<&Offered>) -> Vec<Licence> {
+    let domain = policy.domain.zip(offered);
     let licences = domain.and_then(|(domain, offered)| Some(domain.licences(offered.node()?)));
     licences.unwrap_or_default()
 }
@@ -149,7 +149,7 @@ pub(crate) fn licences(policy: &Policy<'_>, request: &Message) -> Vec<Licence> {
 pub(crate) fn check(
     peer: &Peer,
     name: Option<&str>,
-    request: &Message,
+    offered: Option<&Offered>,
     agreement: Option<&ZoneAgreement>,
 ) -> Result<(), (NotifyType, Refusal)> {
     let Some(slot) = name.and_then(|name| peer.slot(name)) else {
@@ -157,7 +157,7 @@ pub(crate) fn check(
     };
     let nodes = match slot.domain {
         None => slot.nodes.iter().cloned().collect(),
-        Some(_) => Offered::read(request).map_or_else(Vec::new, |offered| offered.nodes),
+        Some(_) => offered.map_or_else(Vec::new, |offered| offered.nodes.clone()),
     };
     let licences = agreement.map_or(&[][..], |agreement| &agreement.licences);
     let lacks = |node: &Identity| !licences.iter().any(|licence| licence.node == *node);

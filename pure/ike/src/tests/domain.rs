@@ -9,6 +9,7 @@ use super::*;
 use crate::exchange::notify;
 use crate::{Domain, Event, Slot, slot_name};
 use model::{Identity, Kem, TrafficSelector, Wildcard};
+use std::collections::BTreeSet;
 use wire::ike::{ExchangeType, NotifyType, Payload, TrafficSelectors, encode_nodes, encode_place};
 
 const SAT: &str = "*.sat.example.net";
@@ -30,10 +31,23 @@ fn with_domain(mut config: Config, most: u8) -> Config {
     let zones = zones_of(&mut config).clone();
     let domain = Domain {
         names: Wildcard::read(&identity(SAT)).unwrap(),
+        named: BTreeSet::new(),
         rights: vec![(ZoneId::DESIGNATED, Right::Read)],
     };
     let slot = |number| Slot::of_domain(&identity(SAT), number, domain.clone(), &zones);
     config.peers[0].slots = (1..=most).map(slot).collect();
+    config
+}
+
+/// Returns the configuration with the domain, and with licences of a node by its name.
+fn with_domain_and(config: Config, node: &str, licences: Vec<Licence>) -> Config {
+    let mut config = with_domain(config, 2);
+    let zones = zones_of(&mut config).clone();
+    for slot in &mut config.peers[0].slots {
+        slot.domain.as_mut().unwrap().named = [identity(node)].into();
+    }
+    let named = Slot::new(identity(node), licences, &zones);
+    config.peers[0].slots.insert(0, named);
     config
 }
 
@@ -51,6 +65,14 @@ fn with_nodes(mut config: Config, nodes: &[&str], licences: fn(&str) -> Vec<Lice
 
 fn reads_headers(node: &str) -> Vec<Licence> {
     vec![licence(node)]
+}
+
+fn reads_all(node: &str) -> Vec<Licence> {
+    let payload = Licence {
+        zone: ZoneId(2),
+        ..licence(node)
+    };
+    vec![licence(node), payload]
 }
 
 /// Returns a mobile node with the domain, and a gateway with these nodes.
@@ -230,7 +252,9 @@ fn a_node_that_is_licensed_by_its_name_has_no_rights_of_a_domain() {
     let mut left = with_domain(left, 2);
     let writes = vec![(ZoneId::DESIGNATED, Right::Write)];
     for slot in &mut left.peers[0].slots {
-        slot.domain.as_mut().unwrap().rights.clone_from(&writes);
+        let domain = slot.domain.as_mut().unwrap();
+        domain.rights.clone_from(&writes);
+        domain.named = [identity(A)].into();
         slot.zones.licences = vec![licence(A)];
     }
     let may_write = |node: &str| {
@@ -247,6 +271,55 @@ fn a_node_that_is_licensed_by_its_name_has_no_rights_of_a_domain() {
     // Control: one that is licensed by the domain alone.
     open(&mut pair, B);
     assert_eq!(licences(&pair, 1), Some(&may_write(B)[..]));
+}
+
+/// A reload may name a node whose slot is up: from then on it has the rights of that licence, and
+/// the place that the policy names. Another node keeps its slot.
+// Refuses: licence-domain
+#[test]
+fn a_node_that_is_named_by_a_reload_loses_the_slot_of_its_domain() {
+    let payload = |node: &str| Licence {
+        zone: ZoneId(2),
+        ..licence(node)
+    };
+    let (left, right) = zoned(Stance::Require, Stance::Require);
+    let right = with_nodes(right, &[A, B], reads_all);
+    let mut pair = Pair::new(with_domain(left.clone(), 2), right);
+    pair.connect();
+    open(&mut pair, A);
+    open(&mut pair, B);
+    let spi = |pair: &Pair| pair.left.named(Some(&slot(2))).unwrap().inbound.spi;
+    let (other, told) = (spi(&pair), places(&pair));
+    let named = with_domain_and(left.clone(), A, vec![payload(A)]);
+    change(&mut pair, Side::Left, named);
+    pair.run_for(Duration::from_secs(60));
+    assert_eq!(licences(&pair, 1), None);
+    let own = pair.left.named(Some(&by_name(A))).unwrap();
+    assert_eq!(own.agreement.as_ref().unwrap().licences, [payload(A)]);
+    assert_eq!(places(&pair), told);
+    // It is a node of the domain again.
+    change(&mut pair, Side::Left, with_domain(left, 2));
+    pair.run_for(Duration::from_secs(60));
+    assert_eq!(licences(&pair, 1), Some(&[licence(A)][..]));
+    assert_eq!(spi(&pair), other);
+}
+
+/// One of several nodes that share a slot by their names is not offered as a node of the domain.
+// Refuses: licence-domain
+#[test]
+fn a_node_that_shares_a_slot_by_its_name_has_none_of_the_domain() {
+    let (left, right) = zoned(Stance::Require, Stance::Require);
+    let mut left = with_domain_and(left, A, vec![licence(A)]);
+    let shared = &mut left.peers[0].slots[0];
+    shared.nodes.insert(identity(OUTSIDE));
+    shared.name = slot_name(&shared.nodes);
+    let mut pair = Pair::new(left, with_nodes(right, &[A, B], reads_headers));
+    pair.connect();
+    open(&mut pair, A);
+    assert_eq!(pair.left.children().len(), 1);
+    // Control: one that no licence names.
+    open(&mut pair, B);
+    assert_eq!(licences(&pair, 1), Some(&[licence(B)][..]));
 }
 
 // Refuses: licence-domain
@@ -286,17 +359,7 @@ fn one_more_node_than_may_have_keys_gets_none_until_another_has_lost_them() {
 #[test]
 fn a_slot_of_a_domain_gives_a_node_no_other_zone() {
     let (left, right) = zoned(Stance::Require, Stance::Require);
-    let payload = |node: &str| {
-        let zone = ZoneId(2);
-        vec![
-            licence(node),
-            Licence {
-                zone,
-                ..licence(node)
-            },
-        ]
-    };
-    let right = with_nodes(right, &[A], payload);
+    let right = with_nodes(right, &[A], reads_all);
     let mut pair = Pair::new(with_domain(left, 2), right);
     pair.connect();
     open(&mut pair, A);

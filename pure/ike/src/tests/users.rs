@@ -6,9 +6,9 @@ use super::certificates::{TODAY, by_certificate, certificate, credential, ends, 
 use super::pair::{Host, NAT, Pair, Side};
 use super::ticket::{LONG, connected_as, lose_both, resuming};
 use super::*;
-use crate::{DownReason, Event, Resumption, UserPolicy};
-use crypto::TrustStore;
-use model::{Identity, Unique, Wildcard};
+use crate::{DownReason, Event, Resumption, Unencrypted, UserPolicy};
+use crypto::{TrustStore, UnixTime};
+use model::{Allowance, EspSuite, Identity, Sha2, Unique, Wildcard};
 use wire::ike::NotifyType;
 
 const POOL: [&str; 1] = ["10.9.0.0/24"];
@@ -435,6 +435,19 @@ fn a_reload_that_takes_a_pattern_away_or_narrows_it_ends_those_whom_it_no_longer
         pair.settle();
         assert_eq!(pair.left.down_reasons(), [&DownReason::ClosedByPeer]);
     }
+}
+
+/// Packets without encryption are allowed to one peer at a time. All users would share them.
+#[test]
+fn a_user_has_no_unencrypted_packets_of_its_table() {
+    let mut table = table(STAFF);
+    table.unencrypted = Some(Box::new(Unencrypted {
+        suites: vec![EspSuite::Null(Sha2::Sha256)],
+        until: UnixTime(u64::MAX),
+        packets: Allowance::new(1000),
+    }));
+    let user = table.user(peer_id("alice"), identity("alice@staff.example.net"));
+    assert_eq!(user.unencrypted, None);
 }
 
 #[test]

@@ -24,6 +24,7 @@ use ike::{Slot, is_slot};
 use migration::Migration;
 use model::{
     ChildSa, ChildSaId, CsaId, Deadline, Identity, IkeSaId, Instant, Licence, PeerId, Right,
+    Shared,
 };
 use placement::Placement;
 use places::{Handover, Places};
@@ -41,7 +42,7 @@ pub(crate) struct Licensing {
 impl Licensing {
     pub fn new(
         lifetime: Duration,
-        places: BTreeMap<PeerId, Places>,
+        places: BTreeMap<PeerId, Shared<Places>>,
         neighbours: Vec<Identity>,
     ) -> Self {
         Self {
@@ -322,7 +323,7 @@ impl Licensing {
     /// Applies the places, neighbours and lifetime of a changed configuration.
     pub fn relocate(
         &mut self,
-        places: BTreeMap<PeerId, Places>,
+        places: BTreeMap<PeerId, Shared<Places>>,
         neighbours: Vec<Identity>,
         tunnels: &Tunnels,
         turn: &mut Turn<'_>,

@@ -23,7 +23,8 @@
 //!   (`migration.rs`).
 //!
 //! An end may license all nodes of a domain. It learns the location of each node with the offer of
-//! the node's slot, from the end that distributes keys ([`Placement::learn`]).
+//! the node's slot, from the end that distributes keys ([`Placement::learn`]). Once a licence names
+//! the node, what was learned does not count.
 //!
 //! For a mobile node in two places at once, the location that it sends from counts.
 //!
@@ -39,7 +40,7 @@ use crate::effects::{IkeCommand, Turn};
 use crate::mobile_ip::{self, HomeEvent, MobileIp};
 use crate::tunnels::Tunnels;
 use crate::tunnels::live_paths::SlotUse;
-use model::{ChildSaId, Deadline, Identity, IkeSaId, Instant, PeerId, TrafficSelector};
+use model::{ChildSaId, Deadline, Identity, IkeSaId, Instant, PeerId, Shared, TrafficSelector};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -56,7 +57,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(crate) struct Placement {
     /// Locations of licensed nodes, by peer.
-    places: BTreeMap<PeerId, Places>,
+    places: BTreeMap<PeerId, Shared<Places>>,
     tunnels: BTreeMap<PeerId, Tunnel>,
     /// Deadlines of the tunnels.
     due: BTreeSet<(Instant, PeerId)>,
@@ -71,7 +72,7 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
-    pub(crate) fn new(places: BTreeMap<PeerId, Places>, ours: Vec<Identity>) -> Self {
+    pub(crate) fn new(places: BTreeMap<PeerId, Shared<Places>>, ours: Vec<Identity>) -> Self {
         Self {
             places,
             ours,
@@ -80,14 +81,14 @@ impl Placement {
     }
 
     /// Replaces the locations of the licensed nodes.
-    pub(crate) fn set_places(&mut self, places: BTreeMap<PeerId, Places>) {
+    pub(crate) fn set_places(&mut self, places: BTreeMap<PeerId, Shared<Places>>) {
         self.stir_all();
         self.places = places;
         self.stir_all();
     }
 
     /// Sets the locations of the licensed nodes of one peer.
-    pub(crate) fn set_place(&mut self, peer: PeerId, places: Option<Places>) {
+    pub(crate) fn set_place(&mut self, peer: PeerId, places: Option<Shared<Places>>) {
         match places {
             Some(places) => drop(self.places.insert(peer, places)),
             None => drop(self.places.remove(&peer)),
@@ -134,8 +135,7 @@ impl Placement {
             let places = self.places.get(&peer).cloned();
             let site = &mut Site::new(peer, distribution, tunnels, turn);
             match places.filter(|_| tunnels.established(peer).is_some()) {
-                Some(mut places) => {
-                    places.nodes.extend_from_slice(tunnel.learned());
+                Some(places) => {
                     self.follow_tunnel(&places, &mut tunnel, mobile_ip, site);
                     self.put(peer, tunnel);
                 }
@@ -166,7 +166,12 @@ impl Placement {
         let passes = ends.map_or_else(Vec::new, |ends| passes(ends, mobile_ip));
         // Packets cannot arrive until the location is known, and it may turn out to be the old one.
         if !passes.is_empty() {
-            tunnel.go_to(places.at_any(&passes), places.handover, site);
+            let learned = tunnel.learned().iter();
+            let learned: Vec<_> = learned
+                .filter(|(node, _)| site.is_in_domain(node))
+                .collect();
+            let here = places.at_any(&passes, &learned);
+            tunnel.go_to(here, places.handover, site);
         }
         tunnel.leave_tokened(site);
         let mut near = self.near(places, tunnel.here());

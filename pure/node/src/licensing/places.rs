@@ -40,15 +40,14 @@ pub struct Limit {
     pub most: usize,
 }
 
+/// A node, and the addresses that identify its location.
+pub(super) type Placed = (Identity, Vec<TrafficSelector>);
+
 impl Places {
     /// Returns the nodes at the location of an address.
     pub(super) fn at(&self, address: IpAddr) -> impl Iterator<Item = &Identity> {
-        let at = move |selectors: &[TrafficSelector]| {
-            let mut selectors = selectors.iter();
-            selectors.any(|selector| selector.contains(address, 0, None))
-        };
         let nodes = self.nodes.iter();
-        nodes.filter_map(move |(node, selectors)| at(selectors).then_some(node))
+        nodes.filter_map(move |placed| node_at(placed, address))
     }
 
     /// Limits the nodes of each domain to as many as may have keys at once, the first ones.
@@ -63,14 +62,26 @@ impl Places {
         }
     }
 
-    /// Returns the nodes at the location of any of these addresses.
-    pub(super) fn at_any(&self, addresses: &[IpAddr]) -> Vec<Identity> {
+    /// Returns the nodes at the location of any of these addresses, with those of the `learned`
+    /// ones.
+    pub(super) fn at_any(&self, addresses: &[IpAddr], learned: &[&Placed]) -> Vec<Identity> {
         let mut nodes = Vec::new();
-        for node in addresses.iter().flat_map(|address| self.at(*address)) {
-            if !nodes.contains(node) {
-                nodes.push(node.clone());
+        for address in addresses {
+            let learned = learned.iter();
+            let learned = learned.filter_map(|placed| node_at(placed, *address));
+            for node in self.at(*address).chain(learned) {
+                if !nodes.contains(node) {
+                    nodes.push(node.clone());
+                }
             }
         }
         nodes
     }
+}
+
+/// Returns a node if an address is at its location.
+fn node_at((node, selectors): &Placed, address: IpAddr) -> Option<&Identity> {
+    let mut selectors = selectors.iter();
+    let is_there = selectors.any(|selector| selector.contains(address, 0, None));
+    is_there.then_some(node)
 }

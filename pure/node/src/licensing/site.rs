@@ -58,6 +58,12 @@ impl<'a, 't> Site<'a, 't> {
         slots
     }
 
+    /// Returns true if a node is licensed by its domain.
+    pub fn is_in_domain(&self, node: &Identity) -> bool {
+        let mut domains = self.slots.iter().filter_map(|slot| slot.domain.as_ref());
+        domains.any(|domain| domain.includes(node))
+    }
+
     /// Returns true if a slot is for a node. The slot of a domain is for the nodes that the
     /// agreements of its child SAs name.
     fn is_of(&self, slot: &Slot, node: &Identity) -> bool {

@@ -17,7 +17,7 @@ fn home(number: u16) -> Ipv4Addr {
 
 /// Returns a home agent with tunnels to many mobile nodes.
 fn crowd() -> Placement {
-    let places = (0..MANY).map(|number| (PeerId(number.into()), Places::default()));
+    let places = (0..MANY).map(|number| (PeerId(number.into()), Places::default().into()));
     let mut placement = Placement::new(places.collect(), Vec::new());
     for number in 0..MANY {
         let end = Some(home(number).into());

@@ -15,6 +15,7 @@ use model::{
     CsaId, Features, Grant, GrantHalf, Identity, IkeSaId, Instant, Kem, Licence, Mode, Path,
     PeerId, Right, Selectors, Shared, Spi, Suite, TrafficSelector, Wildcard, ZoneId, ZoneSelector,
 };
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Number of scenes at the start of the list that have keys, so that a script of octets can use
@@ -64,6 +65,8 @@ pub struct Scene {
     clones: bool,
     /// Number of requests that may be outstanding.
     window: u8,
+    /// Number of paths that carry packets at the same time.
+    paths: u8,
     /// Additional key exchanges that the host supports. An honest peer requests none, because their
     /// secrets would be random.
     kems: &'static [Option<Kem>],
@@ -80,11 +83,12 @@ const TUNNEL: Scene = Scene {
     fragment: FRAGMENT,
     clones: false,
     window: 1,
+    paths: 1,
     kems: &[None],
 };
 
 /// All scenes. Scripts refer to the first ones by position.
-pub const SCENES: [Scene; 20] = [
+pub const SCENES: [Scene; 21] = [
     Scene {
         name: "half-open responder",
         delivered: 2,
@@ -182,6 +186,11 @@ pub const SCENES: [Scene; 20] = [
     Scene {
         name: "responder with a window of four",
         window: 4,
+        ..TUNNEL
+    },
+    Scene {
+        name: "responder with two paths",
+        paths: 2,
         ..TUNNEL
     },
     Scene {
@@ -321,6 +330,7 @@ impl Scene {
             features: Features {
                 mobike: true,
                 clones: self.clones,
+                paths: self.paths,
                 ..Features::default()
             },
             window: self.window,
@@ -340,6 +350,7 @@ fn slots(role: &PeerRole) -> Vec<Slot> {
     let pattern = named("*.sat.example.net");
     let domain = Domain {
         names: Wildcard::read(&pattern).expect("it is a pattern"),
+        named: BTreeSet::new(),
         rights: vec![(ZoneId::DESIGNATED, Right::Read)],
     };
     let slot = |number| Slot::of_domain(&pattern, number, domain.clone(), zones);

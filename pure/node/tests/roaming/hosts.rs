@@ -66,6 +66,8 @@ pub struct Policies {
     pub domain: Option<[u8; 2]>,
     /// True if the agents of the domain may write.
     pub writes: bool,
+    /// An agent that the mobile node names beside the domain, and the agent at whose place.
+    pub named: Option<[usize; 2]>,
 }
 
 impl Policies {
@@ -81,6 +83,7 @@ impl Policies {
             payload: false,
             domain: None,
             writes: false,
+            named: None,
         }
     }
 
@@ -120,7 +123,7 @@ impl Policies {
     fn slots(&self, end: usize) -> Vec<Slot> {
         let agents = &self.licensed[end];
         if let Some(most) = self.domain.filter(|_| end == MOBILE) {
-            return slots_of_domain(most[MOBILE], self.right());
+            return slots_of_domain(most[MOBILE], self.right(), self.named);
         }
         match self.holders[end] {
             None => {
@@ -149,15 +152,19 @@ impl Policies {
     }
 }
 
-/// Returns the slots of the mobile node for the domain of the agents.
-fn slots_of_domain(most: u8, right: Right) -> Vec<Slot> {
+/// Returns the slots of the mobile node for the domain of the agents, and for one that it names.
+fn slots_of_domain(most: u8, right: Right, named: Option<[usize; 2]>) -> Vec<Slot> {
     let pattern = "*.example.net".parse().unwrap();
+    let agent = named.map(|[agent, _]| agent);
     let domain = Domain {
         names: Wildcard::read(&pattern).unwrap(),
+        named: agent.iter().map(|agent| identity(AGENT + agent)).collect(),
         rights: vec![(ZoneId::DESIGNATED, right)],
     };
     let slot = |number| Slot::of_domain(&pattern, number, domain.clone(), &zones());
-    (1..=most).map(slot).collect()
+    let by_name = |agent| Slot::new(identity(AGENT + agent), [licence(&agent)], &zones());
+    let named = agent.into_iter().map(by_name);
+    named.chain((1..=most).map(slot)).collect()
 }
 
 /// Returns the limit at home of the agents with keys at once.
@@ -218,7 +225,10 @@ pub fn config(who: usize, policies: &Policies) -> Config {
     if who < AGENT {
         let agents = policies.licensed[who].iter();
         let known = agents.filter(|_| who == HOME || policies.domain.is_none());
-        let nodes = known.map(|agent| (identity(AGENT + agent), place(*agent)));
+        let known = known.map(|agent| [*agent; 2]);
+        let named = policies.named.filter(|_| who == MOBILE);
+        let nodes = known.chain(named);
+        let nodes = nodes.map(|[agent, at]| (identity(AGENT + agent), place(at)));
         let limits = policies.domain.iter().filter(|_| who == HOME);
         let limits = limits.map(|most| limit(&policies.licensed[who], most[who]));
         peers[0].places = Some(Places {
