@@ -9,7 +9,7 @@ use crate::{Ending, Event};
 use esp::Command;
 use ike::{Slot, is_slot};
 use model::{ChildSaId, Identity, Instant, TrafficSelector};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -240,25 +240,30 @@ impl Tunnel {
     /// Requests the slots that are wanted, and closes others. Covers only nodes that we can
     /// distribute keys to. All other slots are left to the peer.
     pub(super) fn tend(&mut self, near: &[Identity], limits: &[Limit], site: &mut Site<'_, '_>) {
-        let now = site.turn.now;
         let wanted = site.slot_names(near);
+        self.close_left(&wanted, site);
+        let new = wanted.into_iter();
+        let mut new: Vec<_> = new.filter(|slot| !self.opened.contains_key(slot)).collect();
+        let here = site.slot_names(&self.here);
+        new.sort_by_key(|slot| !here.contains(slot));
+        for slot in new {
+            // A neighbour waits: packets may be under way to the slot that was left.
+            let is_here = here.contains(&slot);
+            if self.has_room(&slot, limits) || is_here && self.make_room(&slot, limits, site) {
+                // Every node with a location has a slot.
+                site.open(&slot);
+                self.opened.insert(slot, None);
+            }
+        }
+    }
+
+    /// Closes slots that were left, once their time is over.
+    fn close_left(&mut self, wanted: &BTreeSet<String>, site: &mut Site<'_, '_>) {
+        let now = site.turn.now;
         let sent_on = self.sent_on.and_then(|child| site.slot_of(child));
         for (slot, closes) in &mut self.opened {
             let is_left = !wanted.contains(slot) && sent_on != Some(slot.as_str());
-            if is_left && closes.is_none() {
-                *closes = Some(now + STRAGGLERS);
-            }
-        }
-        for slot in &wanted {
-            let is_new = !self.opened.contains_key(slot);
-            if is_new && !self.make_room(slot, limits, site) {
-                continue;
-            }
-            self.opened.insert(slot.clone(), None);
-            if is_new {
-                // Every node with a location has a slot.
-                site.open(slot);
-            }
+            *closes = is_left.then(|| closes.unwrap_or(now + STRAGGLERS));
         }
         let due = |_: &String, closes: &mut Option<Instant>| closes.is_some_and(|at| at <= now);
         let closed: Vec<_> = self.opened.extract_if(.., due).collect();
@@ -267,17 +272,24 @@ impl Tunnel {
         }
     }
 
-    /// Makes room for the slot of a domain's node. If as many have slots as may, the slot that was
-    /// left first closes at once. Returns false if none was left.
+    /// Returns true if a slot may be opened: if it is for a node of a domain, fewer of them have
+    /// slots than may.
+    fn has_room(&self, slot: &str, limits: &[Limit]) -> bool {
+        let is_full = |limit: &Limit| {
+            let slots = self.opened.keys();
+            slots.filter(|other| limit.slots.contains(*other)).count() >= limit.most
+        };
+        let mut limits = limits.iter().filter(|limit| limit.slots.contains(slot));
+        !limits.any(is_full)
+    }
+
+    /// Closes the slot of the same domain that was left first. Returns false if none was left.
     fn make_room(&mut self, slot: &str, limits: &[Limit], site: &mut Site<'_, '_>) -> bool {
         let Some(limit) = limits.iter().find(|limit| limit.slots.contains(slot)) else {
-            return true;
+            return false;
         };
         let all = self.opened.iter();
         let all = all.filter(|(other, _)| limit.slots.contains(*other));
-        if all.clone().count() < limit.most {
-            return true;
-        }
         let left = all.filter_map(|(other, closes)| Some((closes.as_ref()?, other)));
         let Some(left) = left.min().map(|(_, left)| left.clone()) else {
             return false;

@@ -1,7 +1,7 @@
 //! A mobile node that licenses the agents by their domain, at a gateway that names each.
 
 use super::hosts::{AGENT, AGENTS, HOME, MOBILE, Policies, config};
-use super::world::{Hosts, World};
+use super::world::{Flight, Hosts, World};
 use node::{Event, Handover};
 use std::time::Duration;
 
@@ -134,6 +134,56 @@ fn a_domain_that_the_mobile_node_licenses_no_more_reads_nothing() {
         "{} after {before}",
         world.read(0)
     );
+}
+
+/// A licence by name has the place that the mobile node writes, not the one that home stated while
+/// the domain licensed the agent.
+// Refuses: licence-domain
+#[test]
+fn an_agent_that_the_mobile_node_names_by_now_reads_only_where_it_says() {
+    let mut policies = Policies::by_domain(Handover::Push, 4);
+    let mut world = World::at(policies.clone(), 0);
+    policies.named = Some([0, 2]);
+    let named = config(MOBILE, &policies);
+    world.command(MOBILE, |node, now| node.reconfigure(named, now));
+    world.run_for(20 * SECOND);
+    assert_eq!(world.slot(MOBILE), None);
+    let before = world.read(0);
+    let segment = world.segment(MOBILE, 1);
+    world.run_for(SECOND);
+    assert!(world.delivered[HOME].contains(&segment));
+    assert_eq!(world.read(0), before);
+    // Control: one that the domain still licenses.
+    world.move_to(1);
+    assert!(read_at(&mut world, 1));
+}
+
+/// The next neighbour gets its keys when those of the agent that was left are gone.
+#[test]
+fn a_packet_under_way_when_the_mobile_node_moves_arrives_although_a_neighbour_waits() {
+    let mut policies = Policies::by_domain(Handover::Pkd, 2);
+    policies.neighbours = [vec![1], vec![2], vec![0]];
+    let mut world = World::at(policies, 0);
+    world.run_for(10 * SECOND);
+    let segment = world.segment(MOBILE, 1);
+    let late = world.network.intercept();
+    world.move_to(1);
+    assert!(read_at(&mut world, 1));
+    world.run_for(SECOND);
+    for flight in late {
+        if let Flight::Up(_, packet) = flight {
+            world.hand_over(HOME, &packet);
+        }
+    }
+    assert!(
+        world.delivered[HOME].contains(&segment),
+        "{:?}",
+        world.dropped
+    );
+    assert!(world.run_until(10 * SECOND, |world| {
+        !world.nodes[AGENT + 2].held_grants().is_empty() && holders(world) == 2
+    }));
+    assert!(!refused_one_more(&world));
 }
 
 /// Both ends change the rights of the domain, one after the other: the agent that is there has them
