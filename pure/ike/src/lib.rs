@@ -10,6 +10,7 @@
 //!   [`Engine::end_unencrypted`], [`Engine::open_child`], [`Engine::close_child`],
 //!   [`Engine::release_child`], [`Engine::reauthenticate`], [`Engine::redirect`], [`Engine::move_to`], [`Engine::probe`],
 //!   [`Engine::add_path`], [`Engine::remove_path`], [`Engine::note_path_stray`],
+//!   [`Engine::add_path_traffic`], [`Engine::remove_path_traffic`],
 //!   [`Engine::hasten`], [`Engine::hand_over`], [`Engine::distribute`], [`Engine::revoke`],
 //!   [`Engine::answer_grant`], [`Engine::request_keys`], [`Engine::answer_request`],
 //!   [`Engine::tell_neighbours`], [`Engine::ask_ping_counts`], [`Engine::note_pings`],
@@ -106,11 +107,11 @@ pub use event::{Event, Measured, NotHandedOver};
 pub use extension::configuration::Inside;
 pub use extension::fragment::Uncut;
 pub use extension::live_path::live_path;
-pub use extension::path_traffic::{PathTraffic, path_of, path_traffic};
 pub use extension::migration::{is_signed, sign_token, token_key};
 pub use extension::mode::BadMode;
 pub use extension::nat::Nat;
 pub use extension::overlap::Windows;
+pub use extension::path_traffic::{PathTraffic, path_of, path_traffic};
 pub use extension::ppk::{BadPpk, Ppk};
 pub use incarnation::Incarnation;
 pub use misuse::{ApiMisuse, CannotMove, CannotReauthenticate, CannotRedirect, UnknownChild};

@@ -8,7 +8,8 @@
 //! ```text
 //! request   N(ADD_SA_ADDRESS: number), N(IP_PARAMETER: sender, receiver), SA, Ni, [KEi,] TSi, TSr
 //! response  SA, Nr, [KEr,] TSi, TSr          accepted; a check of the path follows
-//!           NO_ADDITIONAL_SAS                this end allows no path with this number
+//!           NO_ADDITIONAL_SAS                this end allows no path with this number, or no more
+//!                                            child SAs
 //!           UNACCEPTABLE_ADDRESSES           not that address
 //!           UNEXPECTED_NAT_DETECTED          a NAT, where one end forbids NATs
 //! removal   INFORMATIONAL: D(SPI), N(REMOVE_SA_ADDRESS: number), N(IP_PARAMETER: sender, receiver)
@@ -79,7 +80,8 @@ pub(crate) fn removed(request: &Message) -> Option<u8> {
     number(request, NotifyType::REMOVE_SA_ADDRESS)
 }
 
-fn number(request: &Message, kind: NotifyType) -> Option<u8> {
+/// Returns the number of the path that a request is about by a notify of this type.
+pub(super) fn number(request: &Message, kind: NotifyType) -> Option<u8> {
     let said = find_notify(request, kind)?;
     match said.data[..] {
         [number] => Some(number),

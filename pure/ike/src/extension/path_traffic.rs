@@ -10,7 +10,8 @@
 //! request   N(PATH_SELECTORS: number of the path), SA, Ni, [KEi,] TSi, TSr
 //! response  SA, Nr, [KEr,] TSi, TSr          accepted, perhaps narrowed
 //!           TS_UNACCEPTABLE                  none of it is traffic of the tunnel
-//!           NO_ADDITIONAL_SAS                this end allows no path with this number
+//!           NO_ADDITIONAL_SAS                this end allows no path with this number, or no more
+//!                                            child SAs, or the sender does not choose the paths
 //!           TEMPORARY_FAILURE                the path is not verified, or has such a child SA
 //! ```
 //!
@@ -21,8 +22,8 @@
 //! table can have. Of those that we request, the name says the rule of the configuration and the
 //! path; of those of the peer, the path.
 
-use super::live_path::live_path;
-use crate::exchange::{find_notify, notify};
+use super::live_path::{live_path, number};
+use crate::exchange::notify;
 use model::MOST_PATHS;
 use wire::ike::{Message, NotifyType, Payload};
 
@@ -141,11 +142,7 @@ pub(crate) fn payload(name: Option<&str>) -> Option<Payload> {
 /// Returns the number of the path whose traffic a request selects. Zero, which no path has, if the
 /// number is malformed.
 pub(crate) fn requested(request: &Message) -> Option<u8> {
-    let said = find_notify(request, NotifyType::PATH_SELECTORS)?;
-    match said.data[..] {
-        [number] => Some(number),
-        _ => Some(0),
-    }
+    number(request, NotifyType::PATH_SELECTORS)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 use crate::child::{Before, ChildTerms};
 use crate::config::{Lifetimes, Timers, Unencrypted};
 use crate::event::Event;
-use crate::extension::path_traffic::path_of;
+use crate::extension::path_traffic::{path_of, path_traffic};
 use crate::peer_table::PeerTable;
 use crate::sa::core::Core;
 use crate::sa::turn::Context;
@@ -249,9 +249,13 @@ impl Children {
         }
     }
 
-    /// Returns true if no child SA is left that could carry traffic.
+    /// Returns true if no child SA is left that could carry traffic. One with the traffic of a path
+    /// does not stay without the others.
     pub(crate) fn is_over(&self) -> bool {
-        let over = |child: &Child| matches!(child.life, Life::Deleting | Life::Straggling(_));
+        let over = |child: &Child| {
+            let has_ended = matches!(child.life, Life::Deleting | Life::Straggling(_));
+            has_ended || path_traffic(child.name.as_deref()).is_some()
+        };
         self.0.iter().all(over)
     }
 

@@ -10,12 +10,13 @@
 
 use super::delete::DeleteChild;
 use super::liveness::Check;
-use super::{child_terms, liveness, opening, rekey_child};
+use super::opening::{self, Refused};
+use super::{child_terms, liveness, rekey_child};
 use crate::allowed_suites::AllowedEspSuites;
 use crate::child::{self, ChildConfig, ChildTerms, Offer, Requested};
 use crate::config;
 use crate::event::Event;
-use crate::exchange::{first_error, notify};
+use crate::exchange::first_error;
 use crate::extension::path_traffic::{self, path_traffic};
 use crate::extension::slot::{self, Offered};
 use crate::extension::{live_path, resource};
@@ -149,20 +150,15 @@ pub(crate) fn answer(
     request: &Message,
     turn: &mut Turn<'_, '_>,
 ) -> Vec<Payload> {
-    let answered = accept(session, request, turn);
-    answered.unwrap_or_else(|(kind, why)| {
-        if let Some(why) = why {
-            turn.ctx.refused(Some(turn.core.peer_id()), why);
-        }
-        vec![notify(kind, Vec::new())]
-    })
+    let accepted = accept(session, request, turn);
+    opening::answered(accepted, turn)
 }
 
 fn accept(
     session: &mut Session,
     request: &Message,
     turn: &mut Turn<'_, '_>,
-) -> Result<Vec<Payload>, (NotifyType, Option<Refusal>)> {
+) -> Result<Vec<Payload>, Refused> {
     // The end "SHOULD reply with TEMPORARY_FAILURE" (section 2.25.2).
     let later = NotifyType::TEMPORARY_FAILURE;
     if session.is_rekeying() {
@@ -170,11 +166,7 @@ fn accept(
     }
     let none = NotifyType::NO_ADDITIONAL_SAS;
     let peer = turn.core.peer(turn.ctx.config).ok_or((none, None))?;
-    let most = resource::most_children(peer, &turn.ctx.config.limits);
-    let own = session.children.len() + session.openings.incomplete.len();
-    if own >= most || own + turn.ctx.beside.children >= 2 * most {
-        return Err((none, Some(Refusal::TooManyChildren(most))));
-    }
+    opening::check_room(session, peer, turn)?;
     let resource = session.terms.resources && resource::is_named(request);
     let offered = session.terms.private.then(|| Offered::read(request));
     let offered = offered.flatten();

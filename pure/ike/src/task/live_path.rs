@@ -12,12 +12,11 @@
 //! A peer with keys could direct requests to a third party, so the checks are limited like those of
 //! `follow.rs`, and no packet of a child SA goes to an address without an answer.
 
-use super::{child, child_terms, licences, opening, path_traffic, upkeep};
-use crate::config::Peer;
+use super::opening::{self, Refused};
+use super::{child, child_terms, licences, path_traffic, upkeep};
 use crate::event::Event;
-use crate::exchange::notify;
 use crate::extension::routability::{self, Cookie};
-use crate::extension::{live_path, no_nats, resource};
+use crate::extension::{live_path, no_nats};
 use crate::refusal::Refusal;
 use crate::sa::arrived::Arrived;
 use crate::sa::core::Core;
@@ -155,8 +154,10 @@ fn note_unanswered(session: &mut Session, number: u8, path: Path, turn: &mut Tur
     }
 }
 
-/// Checks each path that the peer added, until it is proved or gone.
+/// Checks each path that the peer added, until it is proved or gone. The traffic of a path goes with
+/// it.
 pub(crate) fn check(session: &mut Session, turn: &mut Turn<'_, '_>) {
+    path_traffic::remove_lost(session, turn);
     if session.deciding().is_some() {
         return;
     }
@@ -196,13 +197,8 @@ pub(crate) fn answer(
     arrived: &Arrived<'_>,
     turn: &mut Turn<'_, '_>,
 ) -> Vec<Payload> {
-    let answered = accept(session, number, request, arrived, turn);
-    answered.unwrap_or_else(|(kind, why)| {
-        if let Some(why) = why {
-            turn.ctx.refused(Some(turn.core.peer_id()), why);
-        }
-        vec![notify(kind, Vec::new())]
-    })
+    let accepted = accept(session, number, request, arrived, turn);
+    opening::answered(accepted, turn)
 }
 
 fn accept(
@@ -211,7 +207,7 @@ fn accept(
     request: &Message,
     arrived: &Arrived<'_>,
     turn: &mut Turn<'_, '_>,
-) -> Result<Vec<Payload>, (NotifyType, Option<Refusal>)> {
+) -> Result<Vec<Payload>, Refused> {
     let later = (NotifyType::TEMPORARY_FAILURE, None);
     let none = NotifyType::NO_ADDITIONAL_SAS;
     let most = session.most_paths(turn.core.peer(turn.ctx.config));
@@ -222,7 +218,7 @@ fn accept(
     }
     admit(session, request, arrived.path, turn)?;
     let peer = turn.core.peer(turn.ctx.config).ok_or((none, None))?;
-    has_room(session, peer, turn)?;
+    opening::check_room(session, peer, turn)?;
     let policy = peer.policy(Some(name)).ok_or((none, None))?;
     let policy = session.policy_on(arrived.path, policy, peer);
     match child_terms::agree(session, &policy, None, request, turn) {
@@ -241,30 +237,13 @@ fn accept(
     }
 }
 
-/// Refuses another child SA if the IKE SA has all that it may have.
-pub(super) fn has_room(
-    session: &Session,
-    peer: &Peer,
-    turn: &Turn<'_, '_>,
-) -> Result<(), (NotifyType, Option<Refusal>)> {
-    let own = session.children.len() + session.openings.incomplete.len();
-    let most = resource::most_children(peer, &turn.ctx.config.limits);
-    match own >= most || own + turn.ctx.beside.children >= 2 * most {
-        true => {
-            let why = Refusal::TooManyChildren(most);
-            Err((NotifyType::NO_ADDITIONAL_SAS, Some(why)))
-        }
-        false => Ok(()),
-    }
-}
-
 /// Decides about the addresses of a path.
 fn admit(
     session: &Session,
     request: &Message,
     path: Path,
     turn: &mut Turn<'_, '_>,
-) -> Result<(), (NotifyType, Option<Refusal>)> {
+) -> Result<(), Refused> {
     let refused = |why| (NotifyType::UNACCEPTABLE_ADDRESSES, Some(why));
     if session.chooses_path() != Some(false) {
         return Err(refused(Refusal::NotTheirsToMove));

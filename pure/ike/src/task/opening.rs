@@ -12,8 +12,10 @@
 
 use super::{child, rekey_child};
 use crate::child::Agreed;
+use crate::config::Peer;
 use crate::exchange::notify;
 use crate::extension::followup::{self, Series};
+use crate::extension::resource;
 use crate::refusal::Refusal;
 use crate::sa::turn::{Context, Turn};
 use crate::session::Session;
@@ -21,6 +23,40 @@ use crate::session::openings::Opening;
 use crate::session::task::Task;
 use model::{ChildSaId, Instant};
 use wire::ike::{Message, NotifyType, Payload};
+
+/// The notify that refuses a child SA, and what is reported.
+pub(super) type Refused = (NotifyType, Option<Refusal>);
+
+/// Returns the payloads that answer a request for a child SA. A refusal is reported.
+pub(super) fn answered(
+    accepted: Result<Vec<Payload>, Refused>,
+    turn: &mut Turn<'_, '_>,
+) -> Vec<Payload> {
+    accepted.unwrap_or_else(|(kind, why)| {
+        if let Some(why) = why {
+            turn.ctx.refused(Some(turn.core.peer_id()), why);
+        }
+        vec![notify(kind, Vec::new())]
+    })
+}
+
+/// Refuses another child SA if the IKE SA, or all IKE SAs with the peer, have as many as they may
+/// have.
+pub(super) fn check_room(
+    session: &Session,
+    peer: &Peer,
+    turn: &Turn<'_, '_>,
+) -> Result<(), Refused> {
+    let own = session.children.len() + session.openings.incomplete.len();
+    let most = resource::most_children(peer, &turn.ctx.config.limits);
+    match own >= most || own + turn.ctx.beside.children >= 2 * most {
+        true => {
+            let why = Refusal::TooManyChildren(most);
+            Err((NotifyType::NO_ADDITIONAL_SAS, Some(why)))
+        }
+        false => Ok(()),
+    }
+}
 
 /// Answers a request for a child SA that both ends agree on. The child SA is complete now, or
 /// after the follow-up key exchanges. `payloads` are those of the answer.

@@ -3,8 +3,8 @@
 //! The caller decides which path has which traffic. Only the end that chooses the paths requests
 //! it.
 
-use super::{child, child_terms, live_path, opening, upkeep};
-use crate::exchange::notify;
+use super::opening::{self, Refused};
+use super::{child, child_terms, upkeep};
 use crate::extension::path_traffic;
 use crate::refusal::Refusal;
 use crate::sa::turn::Turn;
@@ -33,6 +33,16 @@ pub(crate) fn remove(session: &mut Session, number: u8, turn: &mut Turn<'_, '_>)
     }
 }
 
+/// Deletes the child SAs with the traffic of paths that do not exist any more. Nothing checks the
+/// address that they send to.
+pub(crate) fn remove_lost(session: &mut Session, turn: &mut Turn<'_, '_>) {
+    let current = session.children.all_current();
+    let lost = current.filter(|child| session.lacks_path(child.name.as_deref()));
+    for id in lost.map(|child| child.id).collect::<Vec<_>>() {
+        upkeep::delete_current(session, id, turn);
+    }
+}
+
 /// Returns true if no child SA has the traffic of this path, and none is being created for it.
 fn is_free(session: &Session, number: u8) -> bool {
     path_traffic::names_on(number).all(|name| {
@@ -52,13 +62,8 @@ pub(crate) fn answer(
     request: &Message,
     turn: &mut Turn<'_, '_>,
 ) -> Vec<Payload> {
-    let answered = accept(session, number, request, turn);
-    answered.unwrap_or_else(|(kind, why)| {
-        if let Some(why) = why {
-            turn.ctx.refused(Some(turn.core.peer_id()), why);
-        }
-        vec![notify(kind, Vec::new())]
-    })
+    let accepted = accept(session, number, request, turn);
+    opening::answered(accepted, turn)
 }
 
 fn accept(
@@ -66,7 +71,7 @@ fn accept(
     number: u8,
     request: &Message,
     turn: &mut Turn<'_, '_>,
-) -> Result<Vec<Payload>, (NotifyType, Option<Refusal>)> {
+) -> Result<Vec<Payload>, Refused> {
     let none = NotifyType::NO_ADDITIONAL_SAS;
     if session.chooses_path() != Some(false) {
         return Err((none, Some(Refusal::NotTheirsToMove)));
@@ -80,7 +85,7 @@ fn accept(
         return Err((NotifyType::TEMPORARY_FAILURE, None));
     }
     let peer = turn.core.peer(turn.ctx.config).ok_or((none, None))?;
-    live_path::has_room(session, peer, turn)?;
+    opening::check_room(session, peer, turn)?;
     let policy = session.policy(peer, Some(name)).ok_or((none, None))?;
     match child_terms::agree(session, &policy, None, request, turn) {
         Err(refusal) => Ok(vec![refusal]),

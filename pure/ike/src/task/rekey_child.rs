@@ -16,7 +16,6 @@ use crate::down_reason::DownReason;
 use crate::event::Event;
 use crate::exchange::create_child::about;
 use crate::exchange::{first_error, notify};
-use crate::extension::resource;
 use crate::refusal::Refusal;
 use crate::sa::turn::Turn;
 use crate::session::Session;
@@ -142,11 +141,8 @@ pub(crate) fn answer(
     turn: &mut Turn<'_, '_>,
 ) -> Vec<Payload> {
     let later = || vec![notify(NotifyType::TEMPORARY_FAILURE, Vec::new())];
-    let most = turn.core.peer(turn.ctx.config);
-    let most = most.map_or(0, |peer| {
-        resource::most_children(peer, &turn.ctx.config.limits)
-    });
-    let full = session.children.len() + session.openings.incomplete.len() >= most;
+    let peer = turn.core.peer(turn.ctx.config);
+    let full = peer.is_none_or(|peer| opening::check_room(session, peer, turn).is_err());
     // An unknown child SA may be one whose answer has not arrived yet.
     let expecting = session.queue.runs(|task| task.wants().is_some());
     let Some(old) = session.children.by_outbound(spi) else {

@@ -7,7 +7,8 @@ use super::pair::{Host, Pair, Side, fit};
 use super::rekey::rekey_ike;
 use super::*;
 use crate::exchange::notify;
-use crate::{Event, PathRule};
+use crate::extension::delete;
+use crate::{DownReason, Event, PathRule};
 use std::net::IpAddr;
 use wire::ike::{ExchangeType, NotifyType, Payload, TrafficSelectors};
 
@@ -179,6 +180,57 @@ fn the_traffic_goes_with_its_path_or_alone() {
         }
         assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     }
+}
+
+/// Deletes a child SA by a request that no task would send: it names no path.
+fn delete_alone(pair: &mut Pair, name: Option<&str>) {
+    let spi = pair.left.named(name).unwrap().inbound.spi;
+    let sa = pair.left.ike();
+    let payloads = vec![delete::child(spi)];
+    ask_sealed(pair, sa, ExchangeType::INFORMATIONAL, payloads);
+}
+
+/// Nothing checks the address of a path without a child SA for all traffic.
+#[test]
+fn the_traffic_goes_with_the_child_sa_for_all_traffic_of_its_path() {
+    let first = (Some("rule 2 on path 1"), Some("traffic of path 1"));
+    for (number, rule, wide, (ours, theirs)) in
+        [(2, 0, Some("path 2"), (OURS, THEIRS)), (1, 1, None, first)]
+    {
+        let mut pair = connected(ends());
+        select(&mut pair, number, rule);
+        pair.settle();
+        let id = pair.right.named(theirs).unwrap().id;
+        delete_alone(&mut pair, wide);
+        let retired = pair.right.events.iter().any(|event| match event {
+            Event::ChildRetired { child } => *child == id,
+            _ => false,
+        });
+        assert!(retired, "path {number}: {:?}", pair.right.events);
+        pair.run_for(Duration::from_secs(60));
+        assert!(!has(&pair.left, ours) && !has(&pair.right, theirs));
+        assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+    }
+}
+
+/// The traffic of the only path left does not keep an IKE SA that has no other child SA.
+#[test]
+fn an_ike_sa_ends_without_child_sas_for_all_traffic() {
+    let mut pair = connected(ends());
+    select(&mut pair, 1, 1);
+    pair.settle();
+    let sa = pair.left.ike();
+    pair.with(Side::Left, |engine, now| engine.remove_path(sa, 2, now));
+    pair.run_for(Duration::from_secs(60));
+    assert!(has(&pair.right, Some("traffic of path 1")));
+    delete_alone(&mut pair, None);
+    pair.run_for(Duration::from_secs(60));
+    let reasons = pair.right.down_reasons();
+    assert_eq!(
+        reasons.first(),
+        Some(&&DownReason::ChildDeleted),
+        "{reasons:?}"
+    );
 }
 
 /// The path is removed while the request is under way, in any order.
