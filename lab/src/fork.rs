@@ -17,7 +17,7 @@ use crate::emulator::{Emulator, Settings};
 use crate::host::Host;
 use crate::pair::{
     GATEWAY, MOBILE, NODE_KEY, TUNNEL_KEY, Terms, Tunnel, add_way, gateway_config, licensed_config,
-    mobile_config,
+    mobile_config, restore_way,
 };
 use crate::plain::about_peer;
 use crate::testbed::Testbed;
@@ -43,7 +43,7 @@ const UPLINKS: [[&str; 2]; 2] = [["10.5.0.1", "10.5.0.2"], ["10.6.0.1", "10.6.0.
 
 /// The hosts.
 pub struct Fork {
-    bed: Testbed,
+    _bed: Testbed,
     _hop: Option<Emulator>,
     /// The router between the agents and the gateway.
     _between: Host,
@@ -106,7 +106,7 @@ impl Fork {
         mobile.route("default", ACCESS[0][1])?;
         add_way(&mobile, LOCALS[1], ACCESS[1][1])?;
         Ok(Self {
-            bed,
+            _bed: bed,
             _hop: emulator,
             _between: between,
             mobile,
@@ -161,22 +161,13 @@ impl Fork {
     /// The kernel refuses.
     pub fn set_link(&self, number: usize, up: bool) -> Result<()> {
         let [device, via] = ACCESS[number];
-        if !up {
-            return self
-                .mobile
-                .run(&format!("ip link set {device} down"))
-                .map(drop);
+        let state = if up { "up" } else { "down" };
+        self.mobile.run(&format!("ip link set {device} {state}"))?;
+        match (up, number) {
+            (false, _) => Ok(()),
+            (true, 0) => self.mobile.route("default", via),
+            (true, _) => restore_way(&self.mobile, via),
         }
-        self.mobile.run(&format!("ip link set {device} up"))?;
-        let routes = match number {
-            0 => &[""][..],
-            _ => &[" metric 4000", " table 100"],
-        };
-        for more in routes {
-            self.mobile
-                .run(&format!("ip route replace default via {via}{more}"))?;
-        }
-        Ok(())
     }
 
     /// Carries octets of several TCP connections through the tunnel, one after the other, in turns
@@ -192,11 +183,6 @@ impl Fork {
             }
         }
         Ok(())
-    }
-
-    /// Keeps the testbed's folder with its logs after the test.
-    pub fn keep(&self) {
-        self.bed.keep();
     }
 }
 

@@ -178,6 +178,18 @@ impl Pair {
         add_way(&self.mobile, "10.4.0.2", "10.4.0.1")
     }
 
+    /// Takes the mobile node's interface on the second wire down, or brings it up with its routes.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn set_second_wire(&self, up: bool) -> Result<()> {
+        if !up {
+            return self.mobile.run("ip link set eth1 down").map(drop);
+        }
+        self.mobile.run("ip link set eth1 up")?;
+        restore_way(&self.mobile, "10.4.0.1")
+    }
+
     /// Adds the same second wire with limited rate, delay and bit errors. Dropping the emulator
     /// cuts it.
     ///
@@ -310,12 +322,15 @@ impl Pair {
 /// Adds a policy route for packets from an address, and a default route that is used only if no
 /// better one is left.
 pub(crate) fn add_way(host: &Host, from: &str, via: &str) -> Result<()> {
-    for command in [
-        format!("route add default via {via} metric 4000"),
-        format!("route add default via {via} table 100"),
-        format!("rule add from {from} lookup 100"),
-    ] {
-        host.run(&format!("ip {command}"))?;
+    restore_way(host, via)?;
+    host.run(&format!("ip rule add from {from} lookup 100"))
+        .map(drop)
+}
+
+/// Adds the routes of [`add_way`] again: the kernel removes them with a device that is taken down.
+pub(crate) fn restore_way(host: &Host, via: &str) -> Result<()> {
+    for place in ["metric 4000", "table 100"] {
+        host.run(&format!("ip route replace default via {via} {place}"))?;
     }
     Ok(())
 }
@@ -347,6 +362,40 @@ impl Tunnel {
     pub fn up(&self) -> Result<()> {
         self.mobile.strata_text("up office --wait")?;
         self.gateway.wait_until("status", DEADLINE, is_up).map(drop)
+    }
+
+    /// Waits until both ends have exactly the live paths from these addresses of the mobile node,
+    /// and all of them work.
+    ///
+    /// # Errors
+    /// The deadline passed.
+    pub fn await_live(&self, locals: &[&str]) -> Result<()> {
+        self.await_live_and(locals, |_, _| true)
+    }
+
+    /// Waits for the same, and until this holds at both ends for each address and its path, as
+    /// `strata paths` shows it.
+    ///
+    /// # Errors
+    /// The deadline passed.
+    pub fn await_live_and(
+        &self,
+        locals: &[&str],
+        holds: impl Fn(&str, &Value) -> bool,
+    ) -> Result<()> {
+        for (daemon, end) in [(&self.mobile, "local"), (&self.gateway, "remote")] {
+            daemon.wait_until("paths", DEADLINE, |paths| {
+                let live = paths["paths"]["tunnels"][0]["live"].as_array();
+                let live = live.map_or(&[][..], Vec::as_slice);
+                let is_live = |local: &&str| {
+                    let socket = format!("{local}:4500");
+                    let mut found = live.iter().filter(|path| path[end] == socket.as_str());
+                    found.any(|path| path["works"] == true && holds(local, path))
+                };
+                live.len() == locals.len() && locals.iter().all(is_live)
+            })?;
+        }
+        Ok(())
     }
 
     /// Rekeys from one end, in turns, and waits until both ends have the new keys. Every fifth

@@ -57,32 +57,9 @@ fn start_up(pair: &Pair, paths: u8) -> Result<Tunnel> {
     let tunnel = start_with(pair, &configs(&key, &key))?;
     tunnel.up()?;
     if paths > 1 {
-        await_live(&tunnel, &[WIFI, CELL])?;
+        tunnel.await_live(&[WIFI, CELL])?;
     }
     Ok(tunnel)
-}
-
-/// Waits until exactly the paths from these addresses of the mobile node are used at both ends.
-fn await_live(tunnel: &Tunnel, locals: &[&str]) -> Result<()> {
-    let there = |end: &'static str| {
-        move |paths: &Value| {
-            let live = paths["paths"]["tunnels"][0]["live"].as_array();
-            let live: Vec<_> = live.into_iter().flatten().collect();
-            let is_from = |local: &&str| {
-                let socket = format!("{local}:4500");
-                live.iter().any(|path| path[end] == socket.as_str())
-            };
-            let works = live.iter().all(|path| path["works"] == true);
-            works && live.len() == locals.len() && locals.iter().all(is_from)
-        }
-    };
-    tunnel
-        .mobile
-        .wait_until("paths", DEADLINE, there("local"))?;
-    tunnel
-        .gateway
-        .wait_until("paths", DEADLINE, there("remote"))?;
-    Ok(())
 }
 
 /// Returns the packets that the kernel has sent on a device.
@@ -115,7 +92,7 @@ fn a_stream_loses_little_when_one_of_two_uplinks_is_taken_down() -> Result<()> {
             println!("{paths} path(s), {way}: {loss}");
         }
         if paths > 1 {
-            await_live(&tunnel, &[CELL])?;
+            tunnel.await_live(&[CELL])?;
         }
         lost.push(there.lost + back.lost);
     }
@@ -155,7 +132,7 @@ fn a_silent_path_is_left_within_two_seconds_and_used_again_when_it_answers() -> 
     let status = tunnel.mobile.strata("paths")?;
     ensure!(silent(&status), "{status}");
     pair.between.run("nft delete table inet deaf")?;
-    await_live(&tunnel, &[WIFI, CELL])?;
+    tunnel.await_live(&[WIFI, CELL])?;
     loses_nothing(&pair, || tunnel.mobile.strata("rekey office").map(drop))
 }
 
@@ -165,15 +142,10 @@ fn an_uplink_that_comes_back_is_used_again() -> Result<()> {
     let pair = Pair::new("live")?;
     pair.add_second_wire()?;
     let tunnel = start_up(&pair, 2)?;
-    pair.mobile.run("ip link set eth1 down")?;
-    await_live(&tunnel, &[WIFI])?;
-    pair.mobile.run("ip link set eth1 up")?;
-    // The kernel has removed the routes of the device.
-    for route in ["via 10.4.0.1 metric 4000", "via 10.4.0.1 table 100"] {
-        pair.mobile
-            .run(&format!("ip route replace default {route}"))?;
-    }
-    await_live(&tunnel, &[WIFI, CELL])
+    pair.set_second_wire(false)?;
+    tunnel.await_live(&[WIFI])?;
+    pair.set_second_wire(true)?;
+    tunnel.await_live(&[WIFI, CELL])
 }
 
 // Works: live-paths

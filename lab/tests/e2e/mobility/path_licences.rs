@@ -40,29 +40,6 @@ fn read_by(tunnel: &Tunnel, name: &str, agent: &Daemon) -> Result<[String; 2]> {
     )
 }
 
-/// Waits until both ends use exactly the paths from these addresses of the mobile node.
-fn await_live(tunnel: &Tunnel, locals: &[&str]) -> Result<()> {
-    let there = |end: &'static str| {
-        move |paths: &Value| {
-            let live = paths["paths"]["tunnels"][0]["live"].as_array();
-            let live: Vec<_> = live.into_iter().flatten().collect();
-            let is_from = |local: &&str| {
-                let socket = format!("{local}:4500");
-                live.iter().any(|path| path[end] == socket.as_str())
-            };
-            let works = live.iter().all(|path| path["works"] == true);
-            works && live.len() == locals.len() && locals.iter().all(is_from)
-        }
-    };
-    tunnel
-        .mobile
-        .wait_until("paths", DEADLINE, there("local"))?;
-    tunnel
-        .gateway
-        .wait_until("paths", DEADLINE, there("remote"))?;
-    Ok(())
-}
-
 /// Returns the SPIs of ESP packets in a capture, as tshark reads them.
 fn spis_on_wire(capture: &Capture<'_>) -> Result<BTreeSet<String>> {
     let spis = capture.read("esp", "esp.spi")?.into_iter();
@@ -78,7 +55,7 @@ fn each_agent_has_the_keys_of_its_path_and_reads_nothing_of_the_other() -> Resul
     let agents = fork.start_agents(|_| String::new())?;
     let all = licences(&[0, 1]);
     let tunnel = fork.start_up([&all, &all], TWO)?;
-    await_live(&tunnel, &LOCALS)?;
+    tunnel.await_live(&LOCALS)?;
     let mut spis = Vec::new();
     for (name, agent) in READABLE.into_iter().zip(&agents) {
         spis.push(read_by(&tunnel, name, agent)?);
@@ -123,7 +100,7 @@ fn an_agent_that_one_end_does_not_license_on_its_path_reads_nothing() -> Result<
     let fork = Fork::new("fork")?;
     let agents = fork.start_agents(|_| String::new())?;
     let tunnel = fork.start_up([&licences(&[0]), &licences(&[0, 1])], TWO)?;
-    await_live(&tunnel, &LOCALS)?;
+    tunnel.await_live(&LOCALS)?;
     read_by(&tunnel, READABLE[0], &agents[0])?;
     let tap = Wiretap::open(&fork.agents[1])?;
     fork.carry(CONNECTIONS, OCTETS)?;
@@ -146,7 +123,7 @@ fn flows_of_a_path_that_is_gone_are_read_on_the_other_one_and_its_keys_are_withd
     let agents = fork.start_agents(|_| String::new())?;
     let all = licences(&[0, 1]);
     let tunnel = fork.start_up([&all, &all], TWO)?;
-    await_live(&tunnel, &LOCALS)?;
+    tunnel.await_live(&LOCALS)?;
     let first = read_by(&tunnel, READABLE[0], &agents[0])?;
     read_by(&tunnel, READABLE[1], &agents[1])?;
     let unread = |daemon: &Daemon| -> Result<u64> {
@@ -161,7 +138,7 @@ fn flows_of_a_path_that_is_gone_are_read_on_the_other_one_and_its_keys_are_withd
     let read = pair::segments(&agents[1])?;
     fork.carry(4, OCTETS)?;
     read_by(&tunnel, "@fb.example.net", &agents[1])?;
-    await_live(&tunnel, &LOCALS[1..])?;
+    tunnel.await_live(&LOCALS[1..])?;
     fork.carry(4, OCTETS)?;
     let more = pair::segments(&agents[1])? - read;
     ensure!(more > 100, "the second agent has read {more} segments");
@@ -176,7 +153,7 @@ fn flows_of_a_path_that_is_gone_are_read_on_the_other_one_and_its_keys_are_withd
     agents[1].wait_until("zones", DEADLINE, pair::holds_a_grant)?;
     // It comes back with other keys.
     fork.set_link(0, true)?;
-    await_live(&tunnel, &LOCALS)?;
+    tunnel.await_live(&LOCALS)?;
     let has_others = |zones: &Value| {
         let held = held_in(zones);
         !held.is_empty() && first.iter().all(|spi| !held.contains(spi))
@@ -194,7 +171,7 @@ fn snoop_repairs_losses_of_its_path_and_leaves_the_other_one_alone() -> Result<(
     let agents = fork.start_agents(|_| String::new())?;
     let all = licences(&[0, 1]);
     let tunnel = fork.start_up([&all, &all], TWO)?;
-    await_live(&tunnel, &LOCALS)?;
+    tunnel.await_live(&LOCALS)?;
     for (name, agent) in READABLE.into_iter().zip(&agents) {
         read_by(&tunnel, name, agent)?;
     }

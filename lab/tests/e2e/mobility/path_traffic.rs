@@ -8,8 +8,9 @@ use lab::plain::{configs, start_with};
 use lab::process::{DEADLINE, until};
 use lab::tshark;
 use lab::wiretap::{Wiretap, write_capture};
-use serde_json::Value;
-use std::net::UdpSocket;
+use std::cell::Cell;
+use std::fs;
+use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 /// Local addresses of the mobile node on its two networks.
@@ -40,9 +41,14 @@ const ROUNDS: usize = 10;
 /// Most packets of a length on a path that has none of that kind: other packets may have it.
 const FEW: usize = 10;
 
+/// Time for an answer on a path that may be gone.
+const SOON: Duration = Duration::from_millis(100);
+
 /// The flows of a kind through the tunnel.
 struct Flows {
     kind: Kind,
+    /// Number of datagrams so far.
+    sent: Cell<u64>,
     server: UdpSocket,
     clients: Vec<UdpSocket>,
 }
@@ -50,39 +56,35 @@ struct Flows {
 impl Flows {
     fn open(pair: &Pair, kind: Kind) -> Result<Self> {
         let socket = |host: &Host, address: &str, port| {
-            let socket = host.inside(|| Ok(UdpSocket::bind((address, port))?))?;
-            socket.set_read_timeout(Some(Duration::from_millis(100)))?;
-            Ok::<_, anyhow::Error>(socket)
+            host.inside(|| Ok(UdpSocket::bind((address, port))?))
         };
         let clients = (0..FLOWS).map(|_| socket(&pair.mobile, MOBILE[0], 0));
         Ok(Self {
             kind,
+            sent: Cell::new(0),
             server: socket(&pair.gateway, GATEWAY[0], kind.port)?,
             clients: clients.collect::<Result<_>>()?,
         })
     }
 
-    /// Returns true if a datagram of a flow and its answer arrive.
-    fn answers(&self, client: &UdpSocket) -> Result<bool> {
-        let mut buffer = [0; 2000];
-        let datagram = vec![0x55; self.kind.octets];
+    /// Returns true if the next datagram of a flow and its answer arrive, each within this time.
+    fn answers(&self, client: &UdpSocket, within: Duration) -> Result<bool> {
+        let number = self.sent.replace(self.sent.get() + 1);
+        let mut datagram = vec![0x55; self.kind.octets];
+        datagram[..8].copy_from_slice(&number.to_be_bytes());
         client.send_to(&datagram, (GATEWAY[0], self.kind.port))?;
-        let own = client.local_addr()?;
-        // An answer to an earlier datagram may still come.
-        while let Ok((octets, from)) = self.server.recv_from(&mut buffer) {
-            if from == own {
-                self.server.send_to(&buffer[..octets], from)?;
-                return Ok(client.recv(&mut buffer).is_ok());
-            }
-        }
-        Ok(false)
+        let Some(from) = receive(&self.server, &datagram, within)? else {
+            return Ok(false);
+        };
+        self.server.send_to(&datagram, from)?;
+        Ok(receive(client, &datagram, within)?.is_some())
     }
 
     /// Exchanges datagrams of all flows, none of which may be lost.
     fn exchange(&self) -> Result<()> {
         for _ in 0..ROUNDS {
             for client in &self.clients {
-                ensure!(self.answers(client)?, "a datagram is lost");
+                ensure!(self.answers(client, DEADLINE)?, "a datagram is lost");
             }
         }
         Ok(())
@@ -93,11 +95,23 @@ impl Flows {
         let begin = Instant::now();
         for client in &self.clients {
             until("traffic on the other path", DEADLINE, || {
-                Ok(self.answers(client)?.then_some(()))
+                Ok(self.answers(client, SOON)?.then_some(()))
             })?;
         }
         Ok(begin.elapsed())
     }
+}
+
+/// Waits for this datagram, and returns where it is from. Earlier ones may still come.
+fn receive(socket: &UdpSocket, datagram: &[u8], within: Duration) -> Result<Option<SocketAddr>> {
+    socket.set_read_timeout(Some(within))?;
+    let mut buffer = [0; 2000];
+    while let Ok((octets, from)) = socket.recv_from(&mut buffer) {
+        if buffer[..octets] == *datagram {
+            return Ok(Some(from));
+        }
+    }
+    Ok(None)
 }
 
 /// Both kinds of traffic, and a tap between the hosts.
@@ -128,28 +142,11 @@ impl Scene {
     /// Waits until the live paths of both ends are so: the address of the mobile node, and true if
     /// voice is traffic of the path's own.
     fn await_paths(&self, wanted: &[(&str, bool)]) -> Result<()> {
-        let is_so = |end: &'static str| {
-            let wanted: Vec<_> = wanted
-                .iter()
-                .map(|(local, own)| (format!("{local}:4500"), *own))
-                .collect();
-            move |paths: &Value| {
-                let live = paths["paths"]["tunnels"][0]["live"].as_array();
-                let live: Vec<_> = live.into_iter().flatten().collect();
-                let has = |(socket, own): &(String, bool)| {
-                    live.iter().any(|path| {
-                        let traffic = path["traffic"].to_string();
-                        path[end] == socket.as_str() && traffic.contains("5060") == *own
-                    })
-                };
-                let works = live.iter().all(|path| path["works"] == true);
-                works && live.len() == wanted.len() && wanted.iter().all(has)
-            }
-        };
-        let Tunnel { mobile, gateway } = &self.tunnel;
-        mobile.wait_until("paths", DEADLINE, is_so("local"))?;
-        gateway.wait_until("paths", DEADLINE, is_so("remote"))?;
-        Ok(())
+        let locals: Vec<_> = wanted.iter().map(|(local, _)| *local).collect();
+        self.tunnel.await_live_and(&locals, |local, path| {
+            let is_own = path["traffic"].to_string().contains("5060");
+            wanted.contains(&(local, is_own))
+        })
     }
 
     /// Exchanges both kinds, and returns what tshark sees of them: the numbers of packets with the
@@ -211,7 +208,7 @@ fn voice_takes_one_interface_and_bulk_the_other_in_both_directions() -> Result<(
     let line = "live: 10.4.0.2:4500 - 192.0.2.1:4500  carries only 10.8.0.0/16 protocol 17 ports \
                 5060-5061";
     ensure!(text.contains(line), "{text}");
-    let text = scene.tunnel.gateway.strata_text("status")?;
+    let text = scene.tunnel.gateway.strata_text("status alice")?;
     ensure!(text.contains("traffic of path 2"), "{text}");
     // The rule changes: the selectors are negotiated again for the other path.
     let [config, _] = lines(&voice_by("eth0"));
@@ -242,7 +239,7 @@ fn traffic_of_a_missing_interface_takes_the_others_until_it_is_there() -> Result
     scene.await_paths(&[(WIFI, false), (CELL, false)])?;
     let (mobile, host) = (&scene.tunnel.mobile, &scene.pair.mobile);
     let what = "the interface wwan9 (`peer.office.traffic`)";
-    let log = mobile.process().log();
+    let log = fs::read_to_string(mobile.log_path())?;
     ensure!(log.contains(&format!("without {what}")), "{log}");
     let status = mobile.strata("status")?;
     ensure!(!status.to_string().contains("wwan9"), "{status}");
@@ -252,19 +249,18 @@ fn traffic_of_a_missing_interface_takes_the_others_until_it_is_there() -> Result
     ensure!(told.contains("there is no interface wwan9"), "{told}");
     host.run("ip link set eth1 name wwan9")?;
     scene.await_paths(&[(WIFI, false), (CELL, true)])?;
-    let log = mobile.process().log();
+    let log = fs::read_to_string(mobile.log_path())?;
     ensure!(log.contains(&format!("found {what}")), "{log}");
     Ok(())
 }
 
 // Recovers: path-traffic
-#[lab::test]
+#[lab::test(quiet)]
 fn traffic_goes_on_over_the_other_interface_and_returns_with_its_own() -> Result<()> {
     let scene = Scene::start(&voice_by("eth1"))?;
     scene.await_paths(&[(WIFI, false), (CELL, true)])?;
     scene.voice.exchange()?;
-    let mobile = &scene.pair.mobile;
-    mobile.run("ip link set eth1 down")?;
+    scene.pair.set_second_wire(false)?;
     let paused = scene.voice.resume()?;
     println!("voice is answered again after {paused:?}");
     ensure!(paused < Duration::from_secs(3), "{paused:?}");
@@ -272,11 +268,7 @@ fn traffic_goes_on_over_the_other_interface_and_returns_with_its_own() -> Result
     let [[voice, bulk], cell] = scene.seen()?;
     let each = 2 * FLOWS * ROUNDS;
     ensure!(voice >= each && bulk >= each && cell == [0, 0], "{cell:?}");
-    mobile.run("ip link set eth1 up")?;
-    // The kernel has removed the routes of the device.
-    for route in ["via 10.4.0.1 metric 4000", "via 10.4.0.1 table 100"] {
-        mobile.run(&format!("ip route replace default {route}"))?;
-    }
+    scene.pair.set_second_wire(true)?;
     scene.await_paths(&[(WIFI, false), (CELL, true)])?;
     are_apart(scene.seen()?)
 }
