@@ -224,6 +224,13 @@ fn a_node_of_the_domain_with_another_ca_or_a_revoked_certificate_has_no_key() ->
     let home = home_config(&walk, DOMAIN).replace(CERTIFIED, &both);
     let route = Route::start(&walk, &home, DOMAIN, |_| String::new())?;
     route.is_read_by(0)?;
+    let refused = |status: &Value| {
+        let peers = status["status"]["peers"].as_array();
+        let second = peers.and_then(|peers| peers.iter().find(|peer| peer["name"] == "fb"));
+        let why = second.map(|second| second["last_refusal"]["reason"].to_string());
+        why.is_some_and(|why| why.contains("is issued by `CN=other`, but must chain to `CN=root`"))
+    };
+    route.ends.home.wait_until("status", DEADLINE, refused)?;
     route.ends.move_to(&walk, 1)?;
     both_ways(&walk)?;
     ensure!(
