@@ -235,7 +235,12 @@ fn front(file: &Path) -> Result<[u8; 320]> {
 
 /// Does something at a gateway, and waits until its file of sessions has been written since.
 fn write_after(file: &Path, happen: impl FnOnce() -> Result<()>) -> Result<()> {
-    let before = front(file)?;
+    let mut before = front(file)?;
+    // Another write would be taken for that of what happens.
+    until("the end of earlier writes", DEADLINE, || {
+        let last = std::mem::replace(&mut before, front(file)?);
+        Ok((last == before).then_some(()))
+    })?;
     happen()?;
     until("a write of the sessions", DEADLINE, || {
         Ok((front(file)? != before).then_some(()))
