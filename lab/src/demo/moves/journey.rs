@@ -8,10 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Loss of the Wi-Fi in per cent while it fades, in each [`PACE`].
-const FADE: [u8; 8] = [5, 8, 12, 16, 20, 24, 30, 50];
+/// Loss of the Wi-Fi in per cent while it fades, in each [`PACE`]. The daemon needs the time for
+/// three losses: after each it does not measure for a second, and longer if the retransmission is
+/// lost as well. Where less is lost, ten answers in a row would have the tunnel return too early.
+const FADE: [u8; 9] = [8, 12, 16, 20, 24, 26, 28, 30, 40];
 
-const PACE: Duration = Duration::from_secs(1);
+const PACE: Duration = Duration::from_millis(1500);
 
 /// Time for which the Wi-Fi carries nothing and still has a carrier.
 const SILENT: Duration = Duration::from_millis(2500);
