@@ -1,7 +1,7 @@
 //! A licensed node on one of several live paths: it reads what that path carries, and nothing else.
 
 use super::world::{GATEWAY, Hosts, LICENSED, MOBILE, NAMES, Policies, SECOND, World, address};
-use crate::{Rekey, Way};
+use crate::{Event, Rekey, Way};
 use model::Spi;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -163,6 +163,30 @@ fn flows_of_a_path_that_is_gone_are_read_on_the_other_one() {
         let (read, _) = stream(&mut world, 1100..1200);
         assert_eq!(read, 2 * 100 * u64::from(FLOWS), "{gone}");
     }
+}
+
+/// Returns the paths that a host has reported as down.
+fn reported_down(world: &World, who: usize) -> Vec<IpAddr> {
+    let events = world.events[who].iter();
+    let down = events.filter_map(|event| match event {
+        Event::LivePath { path, works, .. } if !works => Some(path.local.ip()),
+        _ => None,
+    });
+    down.collect()
+}
+
+/// Until its slot is ready, the path of the IKE SA is covered by another one, and works.
+#[test]
+fn a_path_that_another_one_covers_is_not_reported_as_down() {
+    let mut world = connected(&[second()]);
+    let moved = world.command(MOBILE, |node, now| {
+        node.move_peer("gw", Some(second()), now)
+    });
+    moved.unwrap();
+    world.run_for(10 * SECONDS);
+    assert_eq!(reported_down(&world, MOBILE), Vec::<IpAddr>::new());
+    let (read, _) = stream(&mut world, 0..50);
+    assert!(read > 0);
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub(super) struct Lane {
     pub(super) double: Option<Instant>,
     /// Traffic that the path carries before all others.
     pub(super) own: OwnTraffic,
-    /// True if nothing is sent here.
+    /// True if the path was reported as down.
     pub(super) is_down: bool,
     /// True if the child SAs are not sent on, apart from those with traffic of the path's own.
     pub(super) is_off: bool,

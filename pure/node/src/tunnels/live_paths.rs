@@ -532,22 +532,22 @@ impl Paths {
         let yields = all.any(|(number, lane)| is_open(*number, lane) && !lane.own.is_reserved());
         let mut retired = Vec::new();
         for (number, lane) in &mut self.lanes {
-            let is_down = any && !is_open(*number, lane);
-            lane.switch(is_down, yields, &mut retired, turn);
-            if std::mem::replace(&mut lane.is_down, is_down) == is_down {
-                continue;
-            }
+            lane.switch(any && !is_open(*number, lane), yields, &mut retired, turn);
+            // A path that works is not down because another one covers it.
+            let is_down = lane.health.is_down();
+            let was_down = std::mem::replace(&mut lane.is_down, is_down);
             let (path, works) = (lane.path, !is_down);
-            if lane.double.is_none() && !lane.is_leaving {
+            if was_down != is_down && lane.double.is_none() && !lane.is_leaving {
                 turn.add(Event::LivePath { peer, path, works });
             }
         }
         own_traffic::retire(retired, turn);
     }
 
-    /// Returns true if a further path works between the addresses of the IKE SA, and is not removed
-    /// yet.
+    /// Returns true if a further path works between the same ends as that of the IKE SA, and is not
+    /// removed yet. Two paths from behind one NAT have different ports.
     fn is_covered(&self) -> bool {
+        let ends = |path: Path| (path.local.ip(), path.remote);
         let first = self.lanes.get(&FIRST).map(|lane| ends(lane.path));
         let mut further = self.lanes.iter().filter(|(number, _)| **number != FIRST);
         further.any(|(_, lane)| {
@@ -567,4 +567,30 @@ fn path_on((local, remote): Ends, current: Path) -> Path {
         SocketAddr::new(local, current.local.port()),
         SocketAddr::new(remote, port),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Paths from two interfaces behind one NAT have the same addresses for the gateway.
+    #[test]
+    fn a_path_with_another_port_of_the_peer_does_not_cover_that_of_the_ike_sa() {
+        let path = |port| {
+            let socket = |end: [u8; 4], port| SocketAddr::from((end, port));
+            Path::udp(
+                socket([192, 0, 2, 1], 4500),
+                socket([198, 51, 100, 1], port),
+            )
+        };
+        for (port, covers) in [(4500, true), (60_001, false)] {
+            let mut paths = Paths::new(IkeSaId(1), Instant::ZERO);
+            for (number, port) in [(FIRST, 4500), (2, port)] {
+                let child = ChildSaId(number.into());
+                let lane = Lane::new(path(port), child, Instant::ZERO);
+                paths.lanes.insert(number, lane);
+            }
+            assert_eq!(paths.is_covered(), covers, "{port}");
+        }
+    }
 }
