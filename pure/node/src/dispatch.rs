@@ -700,8 +700,7 @@ impl Node {
             }
         }
         replaced.extend(self.ike.reconfigure(ike, now));
-        // Rules for the traffic of live paths may be others.
-        self.own.tunnels.live().stir_all();
+        self.own.tunnels.live().reloaded();
         if let Some(mobile_ip) = &mut self.own.mobile_ip {
             mobile_ip.reserve(&self.ike);
         }

@@ -6,7 +6,7 @@ use super::world::{
 };
 use crate::{PathRule, Stance, Way};
 use model::TrafficSelector;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 use wire::ip::Header;
@@ -343,6 +343,42 @@ fn another_rule_takes_effect_at_once_and_loses_nothing() {
             assert_eq!(arrived(&world, who, port), 1100 * usize::from(FLOWS));
         }
     }
+}
+
+/// Returns the number of times at which the mobile node reviews its paths.
+fn reviews(world: &mut World, seconds: u32) -> usize {
+    let mut times = BTreeSet::new();
+    for _ in 0..10 * seconds {
+        let next = world.nodes[MOBILE].poll_timeout();
+        let review = next.filter(|next| next.reason == "check live paths");
+        times.extend(review.map(|review| review.at));
+        world.run_for(100 * MS);
+    }
+    times.len()
+}
+
+#[test]
+fn a_rule_that_the_gateway_refuses_is_requested_ever_less_often_until_a_reload() {
+    let outside = TrafficSelector::from_prefix([10, 99, 0, 0].into(), 16).unwrap();
+    let refused = PathRule {
+        remote: vec![outside],
+        ..rule("wwan0", VOICE)
+    };
+    let [without, with] = [vec![], vec![refused]].map(|rules| {
+        let mut world = connected(&rules);
+        let reviews = reviews(&mut world, 250);
+        (reviews, world)
+    });
+    let (reviews, mut world) = with;
+    assert!(reviews <= without.0 + 25, "{reviews}, {}", without.0);
+    world.reconfigure(MOBILE, |config| config.peers[0].ike.rules = voice());
+    world.run_for(Duration::from_secs(3));
+    let voice = (second(), vec![VOICE], false);
+    assert!(
+        live(&world, MOBILE).contains(&voice),
+        "{:?}",
+        live(&world, MOBILE)
+    );
 }
 
 #[test]

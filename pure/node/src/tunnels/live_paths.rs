@@ -167,6 +167,16 @@ impl LivePaths {
         self.changed.extend(self.peers.keys());
     }
 
+    /// Notes that rules may be others. The traffic of one that a peer refused is requested without a
+    /// pause.
+    pub fn reloaded(&mut self) {
+        let paths = self.peers.values_mut();
+        for lane in paths.flat_map(|paths| paths.lanes.values_mut()) {
+            lane.own.hasten();
+        }
+        self.stir_all();
+    }
+
     /// Notes that the peer has left the path of the IKE SA.
     pub fn path_left(&mut self, peer: PeerId) {
         self.change(peer, |paths| {

@@ -13,16 +13,26 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Pause before a child SA is requested again that was not created.
+/// The first and the longest pause before a child SA is requested again that was not created.
 const AGAIN: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// The traffic of a path's own, if it has any.
 #[derive(Default)]
 pub(super) struct OwnTraffic {
     carried: Option<Carried>,
-    /// Time of the next request for the child SA of a rule; `None` if the path has it, or needs
-    /// none.
-    again: Option<Instant>,
+    /// The last request for the child SA of a rule; `None` if the path has it, or needs none.
+    request: Option<Request>,
+}
+
+/// A request for the child SA of a rule, which has not been created.
+#[derive(Clone, Copy)]
+struct Request {
+    rule: u8,
+    /// Time of the next one.
+    again: Instant,
+    /// Time of the first one.
+    since: Instant,
 }
 
 /// The child SAs with the traffic of a path.
@@ -66,7 +76,7 @@ impl Carried {
 impl OwnTraffic {
     pub(super) const NONE: Self = Self {
         carried: None,
-        again: None,
+        request: None,
     };
 
     /// Updates the child SAs.
@@ -111,8 +121,13 @@ impl OwnTraffic {
     }
 
     /// Returns the time of the next request.
-    pub(super) const fn again(&self) -> Option<Instant> {
-        self.again
+    pub(super) fn again(&self) -> Option<Instant> {
+        self.request.map(|request| request.again)
+    }
+
+    /// Has the child SA of a rule requested without a pause.
+    pub(super) const fn hasten(&mut self) {
+        self.request = None;
     }
 
     /// Has the path carry the traffic of this rule of ours, and of no other. Nothing is requested
@@ -126,7 +141,7 @@ impl OwnTraffic {
         turn: &mut Turn<'_>,
     ) {
         if let Some(carried) = &mut self.carried {
-            self.again = None;
+            self.request = None;
             let was_stale = std::mem::replace(&mut carried.is_stale, carried.rule != rule);
             if carried.is_stale && !was_stale {
                 turn.add(IkeCommand::RemovePathTraffic(sa, number));
@@ -134,11 +149,15 @@ impl OwnTraffic {
             return;
         }
         let Some(rule) = rule.filter(|_| is_usable) else {
-            self.again = None;
+            self.request = None;
             return;
         };
-        if self.again.is_none_or(|again| again <= turn.now) {
-            self.again = Some(turn.now + AGAIN);
+        let last = self.request.filter(|last| last.rule == rule);
+        if last.is_none_or(|last| last.again <= turn.now) {
+            // Each pause is as long as all before it together.
+            let since = last.map_or(turn.now, |last| last.since);
+            let again = turn.now + turn.now.since(since).clamp(AGAIN, LONGEST);
+            self.request = Some(Request { rule, again, since });
             turn.add(IkeCommand::AddPathTraffic(sa, number, rule));
         }
     }
