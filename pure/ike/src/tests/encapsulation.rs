@@ -184,6 +184,8 @@ fn strip(payloads: &mut Vec<Payload>) {
         NotifyType::NAT_DETECTION_SOURCE_IP,
         NotifyType::NAT_DETECTION_DESTINATION_IP,
     ];
-    let is_hash = |payload: &Payload| matches!(payload, Payload::Notify(notify) if hashes.contains(&notify.kind));
-    payloads.retain(|payload| !is_hash(payload));
+    payloads.retain(|payload| match payload {
+        Payload::Notify(notify) => !hashes.contains(&notify.kind),
+        _ => true,
+    });
 }
