@@ -1237,4 +1237,16 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "a peer that one CA alone may prove is accepted with a certificate of any CA that another connection of the imported file names",
         answer: Tests,
     },
+    Weakness {
+        number: 201,
+        seen: "Strata",
+        what: "a third party that relays packets and checks faster than the network gets a further live path, whose old address is not asked, and keeps it while it relays",
+        answer: Tests,
+    },
+    Weakness {
+        number: 202,
+        seen: "Strata",
+        what: "a child SA in transport mode whose rekey a move overtakes is between the addresses before the move, and carries nothing until the next rekey",
+        answer: Tests,
+    },
 ];

@@ -2,24 +2,27 @@
 //! Strata's protection.
 //!
 //! The list was gathered from advisories, papers and errata of other projects. Tests that fail if
-//! Strata had a weakness claim it: `// Weakness: 17`, or `// Weakness: S3` for an attack on zones.
+//! Strata had a weakness claim it: `// Weakness: 17`, `// Weakness: S3` for an attack on zones, or
+//! `// Weakness: M3` for an attack on moves.
 //! A row without tests gives the reason why the weakness cannot exist here; usually the protocol
 //! feature is not implemented. A claim of no row, or a missing row, fails.
 
 mod list;
+mod moves;
 mod zones;
 
 use list::{Answer, WEAKNESSES, Weakness};
+use moves::MOVES;
 use pages::{Claims, Kind};
 use std::fmt::Write;
 use zones::ZONES;
 
-/// Numbers of known weaknesses: of other implementations, and of zones.
-const KNOWN: [usize; 2] = [200, 37];
+/// Numbers of known weaknesses: of other implementations, of zones, and of moves.
+const KNOWN: [usize; 3] = [202, 37, 8];
 
 #[test]
 fn every_known_weakness_has_its_row() {
-    for (list, known) in [WEAKNESSES, ZONES].into_iter().zip(KNOWN) {
+    for (list, known) in [WEAKNESSES, ZONES, MOVES].into_iter().zip(KNOWN) {
         let numbers: Vec<_> = list.iter().map(|weakness| weakness.number).collect();
         let all: Vec<_> = (1..=known).collect();
         assert_eq!(numbers, all);
@@ -56,6 +59,9 @@ fn the_page_says_what_the_list_is() {
         if index == WEAKNESSES.len() {
             page.push_str(OF_ZONES);
         }
+        if index == WEAKNESSES.len() + ZONES.len() {
+            page.push_str(OF_MOVES);
+        }
         let Weakness { seen, what, .. } = weakness;
         let answer = match weakness.answer {
             Answer::Tests => pages::cite(&claims.tests(Kind::Weakness, &name)),
@@ -78,17 +84,25 @@ const OF_ZONES: &str = "\n# Attacks on zones\n\n\
     shows what a licence shows, and only to its holder.\n\n\
     | | who | what | what keeps it from us |\n|---|---|---|---|\n";
 
+const OF_MOVES: &str = "\n# Attacks on moves\n\n\
+    What an attacker could try with moves to other addresses and with further paths, what protects \
+    from it, and the tests. Random walks of moves have a third party of this kind \
+    ([pure/node/src/tests/moves.rs](../pure/node/src/tests/moves.rs)), and \
+    [formal](../formal/README.md) has models in which each check is left out once.\n\n\
+    | | who | what, and what protects | what keeps it from us |\n|---|---|---|---|\n";
+
 /// All rows, each with its name in claims and on the page.
 fn rows() -> impl Iterator<Item = (String, &'static Weakness)> {
     let named = |series, list: &'static [Weakness]| {
         let rows = list.iter();
         rows.map(move |weakness| (format!("{series}{}", weakness.number), weakness))
     };
-    named("", WEAKNESSES).chain(named("S", ZONES))
+    let others = named("S", ZONES).chain(named("M", MOVES));
+    named("", WEAKNESSES).chain(others)
 }
 
 fn claims() -> Claims {
     let names: Vec<_> = rows().map(|(name, _)| name).collect();
-    let lists = "edge/strata/tests/weaknesses/list.rs or zones.rs";
+    let lists = "edge/strata/tests/weaknesses/{list,moves,zones}.rs";
     Claims::read(&[Kind::Weakness], lists, &names)
 }

@@ -12,7 +12,7 @@ use lab::wiretap::{Seen, Wiretap, write_capture};
 use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
 use serde_json::Value;
 use std::io::ErrorKind;
-use std::net::{IpAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -31,6 +31,14 @@ const MARKER: &str = "the last packet";
 /// Addresses that the two ends list in transport mode, as a TOML list.
 const WALKS: &str = r#"["10.3.0.2/32", "10.4.0.2/32"]"#;
 const STAYS: &str = r#"["192.0.2.1/32"]"#;
+
+/// The same over IPv6, and the router on the second network.
+const WIFI_V6: &str = "2001:db8:3::2";
+const CELL_V6: &str = "2001:db8:4::2";
+const SERVER_V6: &str = "2001:db8:2::1";
+const WALKS_V6: &str = r#"["2001:db8:3::2/128", "2001:db8:4::2/128"]"#;
+const STAYS_V6: &str = r#"["2001:db8:2::1/128"]"#;
+const ROUTER_V6: &str = "2001:db8:4::1";
 
 fn mobile(lines: &str) -> String {
     format!(
@@ -96,8 +104,10 @@ fn spis(tunnel: &Tunnel) -> Result<[Value; 2]> {
 
 /// Waits until both ends use an address of the mobile node, and programs there prefer it.
 fn is_at(pair: &Pair, tunnel: &Tunnel, address: &str) -> Result<()> {
+    let ip: IpAddr = address.parse()?;
+    let server = if ip.is_ipv4() { SERVER } else { SERVER_V6 };
     let there = |end: &'static str| {
-        let address = format!("{address}:4500");
+        let address = SocketAddr::new(ip, 4500).to_string();
         move |paths: &Value| paths["paths"]["tunnels"][0][end] == address.as_str()
     };
     tunnel
@@ -107,7 +117,7 @@ fn is_at(pair: &Pair, tunnel: &Tunnel, address: &str) -> Result<()> {
         .gateway
         .wait_until("paths", DEADLINE, there("remote"))?;
     until("a route that prefers the address", DEADLINE, || {
-        let route = pair.mobile.run(&format!("ip route get {SERVER}"))?;
+        let route = pair.mobile.run(&format!("ip route get {server}"))?;
         Ok(route.contains(&format!("src {address} ")).then_some(()))
     })
 }
@@ -116,7 +126,7 @@ fn move_to(pair: &Pair, tunnel: &Tunnel, address: &str) -> Result<()> {
     let moved = tunnel
         .mobile
         .strata(&format!("move office --from {address}"))?;
-    let local = format!("{address}:4500");
+    let local = SocketAddr::new(address.parse()?, 4500).to_string();
     ensure!(moved["move"]["local"] == local.as_str(), "{moved}");
     is_at(pair, tunnel, address)
 }
@@ -166,7 +176,7 @@ fn in_clear(pair: &Pair, seen: &[Seen]) -> Result<Vec<String>> {
     write_capture(&pair.mobile.directory().join(CAPTURE), seen)?;
     let keys = pair.mobile.directory();
     let filter = "(tcp || icmp) && !esp";
-    tshark::fields(&pair.mobile, keys, CAPTURE, &[], filter, "ip.dst")
+    tshark::fields(&pair.mobile, keys, CAPTURE, &[], filter, "frame.number")
 }
 
 fn ensure_nothing_in_clear(pair: &Pair, seen: &[Seen]) -> Result<()> {
@@ -225,6 +235,52 @@ fn transport_mode_moves_when_its_interface_goes_down() -> Result<()> {
     carry(&pair, CELL)?;
     ensure!(spis(&tunnel)? == before, "the tunnel was made anew");
     ensure_nothing_in_clear(&pair, &seen(&pair, &tap, CELL, "10.4.0.1")?)
+}
+
+/// Gives both ends of the second wire an address of IPv6, and the mobile node a way from its own.
+fn add_second_way_of_ipv6(pair: &Pair) -> Result<()> {
+    let add = |host: &Host, address: &str, device: &str| {
+        host.run(&format!("ip address add {address}/64 dev {device} nodad"))
+    };
+    add(&pair.between, ROUTER_V6, "wireless2")?;
+    add(&pair.mobile, CELL_V6, "eth1")?;
+    for command in [
+        format!("route add default via {ROUTER_V6} metric 4000"),
+        format!("route add default via {ROUTER_V6} table 100"),
+        format!("rule add from {CELL_V6} lookup 100"),
+    ] {
+        pair.mobile.run(&format!("ip -6 {command}"))?;
+    }
+    Ok(())
+}
+
+// Works: mobikex
+#[lab::test]
+fn transport_mode_moves_between_addresses_of_ipv6() -> Result<()> {
+    let pair = Pair::new("transport")?;
+    pair.add_second_wire()?;
+    add_second_way_of_ipv6(&pair)?;
+    // Control: without a tunnel, the same verdict fails.
+    let tap = Wiretap::open(&pair.between)?;
+    transfer(&pair.mobile, &pair.gateway, SERVER_V6, OCTETS)?;
+    let before = seen(&pair, &tap, WIFI_V6, "2001:db8:3::1")?;
+    ensure!(!in_clear(&pair, &before)?.is_empty());
+    let over_v6 = |config: String| {
+        let listed = config.replace(WALKS, WALKS_V6).replace(STAYS, STAYS_V6);
+        listed.replace("\"192.0.2.1\"", &format!("\"{SERVER_V6}\""))
+    };
+    let (near, far) = (over_v6(mobile("")), over_v6(gateway(WALKS, "")));
+    let tunnel = start_up(&pair, &near, &far)?;
+    let tap = Wiretap::open(&pair.between)?;
+    let spis_before = spis(&tunnel)?;
+    for (from, other) in [(CELL_V6, WIFI_V6), (WIFI_V6, CELL_V6)] {
+        move_to(&pair, &tunnel, from)?;
+        transfer(&pair.mobile, &pair.gateway, SERVER_V6, OCTETS)?;
+        transfer(&pair.gateway, &pair.mobile, from, OCTETS)?;
+        ensure!(!reaches(&pair.gateway, other)?);
+    }
+    ensure!(spis(&tunnel)? == spis_before, "the tunnel was made anew");
+    ensure_nothing_in_clear(&pair, &seen(&pair, &tap, WIFI_V6, "2001:db8:3::1")?)
 }
 
 /// The header that is rebuilt has the inner addresses, wherever the packets come from.

@@ -6,6 +6,7 @@ use crate::extension::path_traffic::path_of;
 use crate::refusal::Refusal;
 use crate::sa::turn::Turn;
 use model::Path;
+use std::net::SocketAddr;
 use wire::ike::NotifyType;
 
 /// Number of transmissions of a request on its own path. Then it goes on the path of the IKE SA,
@@ -21,6 +22,8 @@ pub(crate) struct LivePaths(Vec<LivePath>);
 pub(crate) struct LivePath {
     pub(crate) number: u8,
     pub(crate) path: Path,
+    /// The peer's address when the path was added.
+    pub(crate) home: SocketAddr,
     /// True if the peer has answered on this path alone.
     pub(crate) proved: bool,
     /// Number of checks without an answer on the path.
@@ -36,6 +39,7 @@ impl LivePaths {
         self.0.push(LivePath {
             number,
             path,
+            home: path.remote,
             proved: false,
             failures: 0,
         });
@@ -100,13 +104,18 @@ pub(crate) struct Apart {
     pub(crate) path: Path,
     /// Number of transmissions that are left for the path alone.
     left: u8,
+    /// True if none of them was answered in time.
+    unanswered: bool,
 }
 
 impl Apart {
     /// Begins with the first transmission.
     pub(crate) const fn new(path: Path) -> Self {
-        let left = ALONE;
-        Self { path, left }
+        Self {
+            path,
+            left: ALONE,
+            unanswered: false,
+        }
     }
 
     /// Returns true if the request was sent on its own path only, so that its answer proves that
@@ -117,8 +126,14 @@ impl Apart {
 
     /// Counts a retransmission. Returns true if the request goes nowhere else.
     pub(crate) const fn repeat(&mut self) -> bool {
+        self.unanswered |= self.left == 1;
         self.left = self.left.saturating_sub(1);
         self.is_alone()
+    }
+
+    /// Returns true if its own path has answered no transmission in time.
+    pub(crate) const fn is_unanswered(&self) -> bool {
+        self.unanswered
     }
 
     /// Notes that the request was sent on another path too.

@@ -16,7 +16,8 @@ use crate::sa::turn::Turn;
 use crate::session::Session;
 use crate::session::child_request::ChildRequest;
 use crate::session::children::Age;
-use model::{Allowance, ChildSa, ChildSaId, EspSuite, MOST_PATHS, Spi};
+use model::{Allowance, ChildSa, ChildSaId, EspSuite, MOST_PATHS, Mode, Spi, TrafficSelector};
+use std::net::IpAddr;
 use wire::ike::{GroupId, Message, NotifyType, Payload};
 
 /// An answer to a request: the payloads, the child SA, and the lower of both nonces.
@@ -140,12 +141,18 @@ pub(crate) fn age_of(session: &Session, terms: &ChildTerms, turn: &mut Turn<'_, 
 pub(crate) fn described(
     session: &Session,
     id: ChildSaId,
-    terms: ChildTerms,
+    mut terms: ChildTerms,
     initiator: bool,
     turn: &Turn<'_, '_>,
 ) -> ChildSa<crypto::Secret> {
     let name = terms.name.as_deref();
     let path = session.paths.carrying(name).map(|known| known.path);
+    let path = path.unwrap_or(turn.core.esp);
+    // A move may have come between the request and its answer.
+    if terms.mode == Mode::Transport {
+        relocate(&mut terms.local, path.local.ip());
+        relocate(&mut terms.remote, path.remote.ip());
+    }
     let peer = turn.core.peer(turn.ctx.config);
     let accepted = peer.and_then(|peer| peer.unencrypted.as_ref());
     let packets = || accepted.map_or_else(Allowance::default, |accepted| accepted.packets.clone());
@@ -158,7 +165,7 @@ pub(crate) fn described(
         peer: turn.core.peer_id(),
         name: terms.name,
         mode: terms.mode,
-        path: path.unwrap_or(turn.core.esp),
+        path,
         local: terms.local,
         remote: terms.remote,
         inbound: terms.inbound,
@@ -171,6 +178,12 @@ pub(crate) fn described(
         allowance,
         exchanges: terms.exchanges,
         initiator,
+    }
+}
+
+fn relocate(selectors: &mut [TrafficSelector], address: IpAddr) {
+    for selector in selectors {
+        *selector = selector.at(address);
     }
 }
 

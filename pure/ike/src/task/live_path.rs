@@ -1,10 +1,15 @@
 //! Further paths to the peer (`extension/live_path.rs`): adding, checking and removing them.
 //!
 //! Each end sends a request with a COOKIE2 on the path alone before it sends packets there: the
-//! initiator before it adds the path, the responder after that. The check of a responder moves the
-//! path too, if the newest packets come from another address behind a NAT. Such a path is gone for
-//! the peer as well if it does not answer: the responder deletes its child SA, and the initiator
-//! may add the path again.
+//! initiator before it adds the path, the responder after that. Such a path is gone for the peer as
+//! well if it does not answer: the responder deletes its child SA, and the initiator may add the
+//! path again.
+//!
+//! The check of a responder moves the path too, if the newest packets come from another address: a
+//! NAT may have changed its mapping. A third party that hands packets over faster than the network
+//! looks the same, and relays the check as well. So the old address is asked next, and the path
+//! stays while that one answers. It returns without this question to the address from which it was
+//! added, because an answer of the third party would keep it.
 //!
 //! A request on a dead path would block the window. So it is retransmitted on the path of the IKE
 //! SA after a while ([`Apart`]), and then its answer proves nothing.
@@ -17,7 +22,7 @@ use super::{child, child_terms, licences, path_traffic, upkeep};
 use crate::event::Event;
 use crate::extension::routability::{self, Cookie};
 use crate::extension::{live_path, no_nats};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, Unfollowed};
 use crate::sa::arrived::Arrived;
 use crate::sa::core::Core;
 use crate::sa::turn::Turn;
@@ -35,6 +40,8 @@ struct Question {
     number: u8,
     cookie: Cookie,
     apart: Apart,
+    /// Path that has answered and replaces the one that is asked, if that one does not answer.
+    next: Option<Path>,
 }
 
 impl Task for Question {
@@ -61,9 +68,18 @@ impl Task for Question {
         turn: &mut Turn<'_, '_>,
     ) -> Then {
         let returned = routability::is_returned(&self.cookie, answer.message);
-        match returned && self.apart.is_alone() {
-            true => note_proved(session, self.number, self.apart.path, turn),
-            false => note_unanswered(session, self.number, self.apart.path, turn),
+        let (number, asked) = (self.number, self.apart.path);
+        match (self.next, returned && self.apart.is_alone()) {
+            (None, true) => note_proved(session, number, asked, turn),
+            (None, false) => note_unanswered(session, number, asked, turn),
+            (Some(next), false) if self.apart.is_unanswered() => {
+                settle(session, number, next, turn);
+            }
+            (Some(next), _) => {
+                let (to, why) = (next.remote, Unfollowed::StillThere);
+                let why = Refusal::NotFollowed { to, why };
+                turn.ctx.refused(Some(turn.core.peer_id()), why);
+            }
         }
         Then::Stay
     }
@@ -78,7 +94,7 @@ pub(crate) fn add(session: &mut Session, path: Path, turn: &mut Turn<'_, '_>) {
     match free.filter(|_| decides && !known && !session.is_leaving()) {
         Some(number) => {
             session.paths.set(number, path);
-            ask(session, number, path, turn);
+            ask(session, number, path, None, turn);
         }
         None => tell_not_added(path, false, turn),
     }
@@ -104,19 +120,30 @@ fn is_used(session: &Session, path: Path, core: &Core) -> bool {
     is_same(core.path) || further
 }
 
-fn ask(session: &mut Session, number: u8, path: Path, turn: &mut Turn<'_, '_>) {
+fn ask(session: &mut Session, number: u8, path: Path, next: Option<Path>, turn: &mut Turn<'_, '_>) {
     let (cookie, _) = routability::cookie(turn.ctx.rng);
     let apart = Apart::new(path);
     let question = Question {
         number,
         cookie,
         apart,
+        next,
     };
     session.ask(question, turn);
 }
 
-/// Handles the answer on a path. The end that chooses the paths creates the child SA now.
+/// Handles the answer on a path. If packets take another one, that one is asked first.
 fn note_proved(session: &mut Session, number: u8, path: Path, turn: &mut Turn<'_, '_>) {
+    let known = session.paths.get(number).copied();
+    let leaves = known.filter(|known| known.proved && known.path != path);
+    match leaves.filter(|known| known.home != path.remote) {
+        Some(known) => ask(session, number, known.path, Some(path), turn),
+        None => settle(session, number, path, turn),
+    }
+}
+
+/// Uses a path. The end that chooses the paths creates the child SA now.
+fn settle(session: &mut Session, number: u8, path: Path, turn: &mut Turn<'_, '_>) {
     let (sa, name) = (turn.core.id, live_path::name(number));
     let decides = session.deciding().is_some();
     let Some(known) = session.paths.get_mut(number) else {
@@ -149,7 +176,7 @@ fn note_unanswered(session: &mut Session, number: u8, path: Path, turn: &mut Tur
     }
     known.failures += 1;
     match known.failures < MOST_FAILURES {
-        true => ask(session, number, path, turn),
+        true => ask(session, number, path, None, turn),
         false => remove(session, number, turn),
     }
 }
@@ -167,7 +194,7 @@ pub(crate) fn check(session: &mut Session, turn: &mut Turn<'_, '_>) {
         let child = session.children.current(live_path::name(known.number));
         if child.is_some() && known.failures < MOST_FAILURES && !session.queue.tasks_of().any(asked)
         {
-            ask(session, known.number, known.path, turn);
+            ask(session, known.number, known.path, None, turn);
         }
     }
 }
@@ -304,7 +331,7 @@ pub(crate) fn note_stray(session: &mut Session, number: u8, from: Path, turn: &m
         .admit(Some(peer), to, turn.ctx.now)
         .is_ok()
     {
-        ask(session, number, from, turn);
+        ask(session, number, from, None, turn);
     }
 }
 

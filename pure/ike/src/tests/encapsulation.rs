@@ -7,7 +7,7 @@ use super::*;
 use crate::{Event, Tcp};
 use model::{Carrier, Encapsulation, Path};
 use std::net::IpAddr;
-use wire::ike::{Datagram, NotifyType, Payload};
+use wire::ike::{NotifyType, Payload};
 
 /// Configures both ends to use UDP only for NATs.
 fn honest((mut left, mut right): (Config, Config)) -> (Config, Config) {
@@ -146,26 +146,46 @@ fn a_nat_that_is_new_is_noticed_by_a_sign_of_life_and_esp_gets_udp() {
     }
 }
 
-/// An attacker on the path wants ESP in a form that it can filter, or in a form that it cannot.
+/// An attacker on the path wants ESP in a form that it can filter, or in a form that it cannot, or
+/// that nobody looks for a NAT.
 // Refuses: plain-esp
+// Weakness: M4
 #[test]
-fn a_hash_that_is_changed_on_the_way_is_found_out_by_auth() {
-    let (left, right) = honest((mobile(), gateway()));
-    let mut pair = Pair::new(left, right);
-    pair.initiate(Side::Left);
-    let mut request = pair.intercept().remove(0);
-    let Ok(Datagram::Clear(mut message)) = Datagram::decode(&request.message) else {
-        panic!("IKE_SA_INIT is in the clear");
-    };
-    for payload in &mut message.payloads {
+fn a_hash_that_is_changed_or_left_out_on_the_way_is_found_out_by_auth() {
+    type Change = fn(&mut Vec<Payload>);
+    let changes: [(Change, usize); 3] = [(|all| flip(all), 0), (strip, 0), (|_| {}, 1)];
+    for (change, children) in changes {
+        let (left, right) = honest((mobile(), gateway()));
+        let mut pair = Pair::new(left, right);
+        pair.initiate(Side::Left);
+        let mut request = pair.intercept().remove(0);
+        let mut message = request.clear();
+        change(&mut message.payloads);
+        request.message = message.encode();
+        pair.deliver(&request);
+        pair.settle();
+        let up = [&pair.left, &pair.right].map(|host| host.children().len());
+        assert_eq!(up, [children; 2]);
+    }
+}
+
+fn flip(payloads: &mut [Payload]) {
+    for payload in payloads {
         if let Payload::Notify(notify) = payload
             && notify.kind == NotifyType::NAT_DETECTION_SOURCE_IP
         {
             notify.data[0] ^= 1;
         }
     }
-    request.message = message.encode();
-    pair.deliver(&request);
-    pair.settle();
-    assert!(pair.left.children().is_empty() && pair.right.children().is_empty());
+}
+
+fn strip(payloads: &mut Vec<Payload>) {
+    let hashes = [
+        NotifyType::NAT_DETECTION_SOURCE_IP,
+        NotifyType::NAT_DETECTION_DESTINATION_IP,
+    ];
+    payloads.retain(|payload| match payload {
+        Payload::Notify(notify) => !hashes.contains(&notify.kind),
+        _ => true,
+    });
 }

@@ -198,6 +198,7 @@ fn a_path_on_which_the_responder_gets_no_answer_is_removed_and_never_proved() {
 }
 
 /// A peer with keys names the address of a third party as its own.
+// Weakness: M1
 #[test]
 fn an_address_of_somebody_else_gets_a_few_questions_and_no_packet() {
     let mut pair = up([2, 2]);
@@ -280,6 +281,7 @@ fn a_removal_deletes_the_child_at_both_ends_and_the_number_is_free_again() {
 }
 
 /// Whichever request comes first, no end keeps a child SA that the other does not have.
+// Weakness: M2
 #[test]
 fn a_removal_that_crosses_a_rekey_leaves_nothing() {
     for order in 0..4 {
@@ -303,6 +305,53 @@ fn a_removal_that_crosses_a_rekey_leaves_nothing() {
             );
             assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
         }
+    }
+}
+
+/// Whatever comes again, from wherever, adds no path and removes none.
+// Weakness: M2
+#[test]
+fn replayed_additions_and_removals_change_nothing() {
+    let mut pair = connected();
+    remove(&mut pair, 2);
+    pair.run_for(Duration::from_secs(60));
+    assert!(agree(&pair, &[None]));
+    let is_sealed =
+        |sent: &&Flying| sent.to == Side::Right && sent.path.local.port() == crate::NATT_PORT;
+    let requests: Vec<_> = pair.sent.iter().filter(is_sealed).cloned().collect();
+    let replay = |pair: &mut Pair| {
+        for request in &requests {
+            for from in [CELL, VICTIM] {
+                let mut request = request.clone();
+                request.path.remote.set_ip(ip(from));
+                pair.deliver(&request);
+            }
+        }
+        pair.lose();
+    };
+    let picture = pair.right.picture();
+    replay(&mut pair);
+    assert_eq!(pair.right.picture(), picture);
+    add(&mut pair, to(TRAIN));
+    pair.settle();
+    let picture = pair.right.picture();
+    replay(&mut pair);
+    assert_eq!(pair.right.picture(), picture);
+    assert!(agree(&pair, &TWO));
+    assert_eq!(mobile_end(&pair, SECOND), [ip(TRAIN); 2]);
+}
+
+/// No number is that of the path of the IKE SA.
+#[test]
+fn the_last_path_is_not_removed() {
+    let mut pair = up([2, 2]);
+    let sa = pair.left.ike();
+    for number in [0, 1, 2, 3, 255] {
+        remove(&mut pair, number);
+        let payloads = live_path::remove(number, to(LEFT));
+        ask_sealed(&mut pair, sa, ExchangeType::INFORMATIONAL, payloads);
+        pair.settle();
+        assert!(agree(&pair, &[None]), "{number}");
     }
 }
 
@@ -407,6 +456,7 @@ fn a_number_that_no_path_has_is_refused_and_floods_are_bounded() {
 }
 
 /// A peer adds a path again and again from other addresses: few questions a second leave.
+// Weakness: M1
 #[test]
 fn a_peer_that_adds_paths_without_end_has_few_addresses_asked() {
     let mut pair = up([2, 2]);
@@ -436,6 +486,7 @@ fn a_peer_that_adds_paths_without_end_has_few_addresses_asked() {
 }
 
 /// Only the end that chooses the paths adds them.
+// Weakness: M6
 #[test]
 fn the_responder_adds_no_path() {
     let mut pair = up([2, 2]);
@@ -455,6 +506,7 @@ fn the_responder_adds_no_path() {
     assert_eq!(pair.left.children().len(), 1);
 }
 
+// Weakness: M6
 #[test]
 fn a_configured_address_admits_no_path_from_another_one() {
     let (left, mut right) = ends([2, 2]);
@@ -473,6 +525,7 @@ fn a_configured_address_admits_no_path_from_another_one() {
     assert_eq!(not_added(&pair), [(CELL.parse().unwrap(), false)]);
 }
 
+// Weakness: M4
 #[test]
 fn a_nat_on_the_path_is_refused_where_it_is_forbidden() {
     let (left, mut right) = ends([2, 2]);
@@ -493,24 +546,30 @@ fn a_nat_on_the_path_is_refused_where_it_is_forbidden() {
     assert_eq!(pair.right.children().len(), 1);
 }
 
-/// The NAT of one path changes its mapping: the newest packets say so, and the peer answers there.
+/// The newest packet on the further path came from an address.
+fn stray(pair: &mut Pair, from: &str) {
+    let (sa, path) = (pair.right.ike(), to(from).reversed());
+    pair.with(Side::Right, |engine, now| {
+        engine.note_path_stray(sa, 2, path, now)
+    });
+}
+
+/// The NAT of one path changes its mapping: the newest packets say so, and the peer answers there
+/// alone.
+// Weakness: M1
+// Weakness: M3
 #[test]
 fn a_path_follows_a_changed_nat_after_a_check() {
     let mut pair = connected();
-    let (sa, child) = (pair.right.ike(), id(&mut pair, Side::Right, SECOND));
-    let from = |local: &str| to(local).reversed();
-    let strays = |pair: &mut Pair, path| {
-        pair.with(Side::Right, |engine, now| {
-            engine.note_path_stray(sa, 2, path, now)
-        });
-    };
+    let child = id(&mut pair, Side::Right, SECOND);
     // A third party does not answer.
     pair.away = ips(&[VICTIM]);
-    strays(&mut pair, from(VICTIM));
+    stray(&mut pair, VICTIM);
     pair.run_for(Duration::from_secs(20));
     assert_eq!(told(&mut pair, Side::Right), Vec::<IpAddr>::new());
-    strays(&mut pair, from(TRAIN));
-    pair.settle();
+    pair.away = ips(&[CELL]);
+    stray(&mut pair, TRAIN);
+    pair.run_for(Duration::from_secs(4));
     let moved = pair.right.events.iter().find_map(|event| match event {
         Event::PathMoved { children, path, .. } => Some((children.clone(), path.remote.ip())),
         _ => None,
@@ -528,6 +587,60 @@ fn a_path_follows_a_changed_nat_after_a_check() {
         engine.note_path_stray(sa, 2, path, now)
     });
     assert_eq!(pair.sent.len(), before);
+}
+
+/// A third party hands packets and checks over faster than the network. It cannot be told from a
+/// NAT while nothing else arrives.
+// Weakness: 201
+// Weakness: M7
+#[test]
+fn a_path_stays_while_its_old_address_answers_and_returns_to_that_at_once() {
+    let mut pair = connected();
+    for _ in 0..5 {
+        stray(&mut pair, TRAIN);
+        pair.run_for(Duration::from_secs(10));
+    }
+    assert_eq!(told(&mut pair, Side::Right), Vec::<IpAddr>::new());
+    let told_why = |told: &String| told.contains(TRAIN);
+    assert!(pair.right.refusals().iter().any(told_why));
+    pair.away = ips(&[CELL]);
+    stray(&mut pair, TRAIN);
+    pair.run_for(Duration::from_secs(10));
+    assert_eq!(told(&mut pair, Side::Right), ips(&[TRAIN]));
+    // It goes on to answer.
+    pair.away.clear();
+    stray(&mut pair, CELL);
+    pair.settle();
+    assert_eq!(told(&mut pair, Side::Right), ips(&[TRAIN, CELL]));
+}
+
+/// All requests go on another path because the IKE SA moves, so the answer of the old address says
+/// nothing.
+// Weakness: 201
+// Weakness: M7
+#[test]
+fn a_question_to_the_old_address_that_a_move_meets_takes_no_path_elsewhere() {
+    let mut pair = connected();
+    stray(&mut pair, TRAIN);
+    // The new address has answered, and the old one is asked.
+    pair.deliver_next();
+    pair.deliver_next();
+    move_to(&mut pair, to(LEFT));
+    let update = |flying: &Flying| flying.to == Side::Right;
+    let flying = pair.intercept();
+    flying
+        .iter()
+        .filter(|flying| update(flying))
+        .for_each(|flying| pair.deliver(flying));
+    pair.run_for(Duration::from_secs(20));
+    let further = id(&mut pair, Side::Right, SECOND);
+    let taken = |event: &Event| match event {
+        Event::PathMoved { children, path, .. } => {
+            children.contains(&further) && path.remote.ip() == ip(TRAIN)
+        }
+        _ => false,
+    };
+    assert!(!pair.right.events.iter().any(taken));
 }
 
 #[test]

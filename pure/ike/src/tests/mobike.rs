@@ -143,6 +143,7 @@ fn a_move_takes_the_children_of_both_ends_along() {
 
 /// RFC 4555 section 3.7, DESIGN section 4 invariant 7.
 // Weakness: 81
+// Weakness: M1
 #[test]
 fn nothing_of_a_child_goes_to_an_address_before_it_is_proved() {
     let mut pair = connected();
@@ -185,6 +186,7 @@ fn a_child_that_is_rekeyed_during_the_check_goes_where_the_peer_was_last_proved(
     assert_eq!(told(&mut pair, Side::Right), ips(&[CELL]));
 }
 
+// Weakness: M2
 #[test]
 fn only_the_newest_of_several_moves_counts() {
     let mut pair = connected();
@@ -368,6 +370,7 @@ fn a_check_that_is_answered_with_another_cookie_ends_the_ike_sa() {
 /// messages and no packet of a child. The peer detects the change from the address we report.
 // Refuses: mobike
 // Weakness: 81
+// Weakness: M1
 #[test]
 fn a_third_party_is_not_bombed_by_a_forged_header() {
     let (mut left, right) = roaming();
@@ -393,6 +396,7 @@ fn a_third_party_is_not_bombed_by_a_forged_header() {
 }
 
 // Weakness: 81
+// Weakness: M2
 #[test]
 fn an_update_that_is_replayed_from_elsewhere_moves_nobody() {
     let mut pair = connected();
@@ -410,6 +414,68 @@ fn an_update_that_is_replayed_from_elsewhere_moves_nobody() {
         pair.deliver(&replayed);
     }
     assert_eq!(pair.right.picture(), picture);
+}
+
+/// A window admits requests in any order (RFC 4555 section 3.5). The negative control: alone, the
+/// older update moves the SA.
+// Weakness: M2
+#[test]
+fn of_two_updates_in_one_window_an_older_one_that_comes_late_moves_nothing() {
+    for both in [true, false] {
+        let (mut left, mut right) = roaming();
+        for config in [&mut left, &mut right] {
+            config.peers[0].window = 4;
+        }
+        let mut pair = Pair::new(left, right);
+        pair.connect();
+        let sa = id(&mut pair, Side::Left);
+        let mut updates = Vec::new();
+        for from in [CELL, TRAIN] {
+            let update = Payload::Notify(Notify::new(NotifyType::UPDATE_SA_ADDRESSES, Vec::new()));
+            pair.with(Side::Left, |engine, now| {
+                engine.request_raw(sa, ExchangeType::INFORMATIONAL, vec![update], now);
+            });
+            let mut update = pair.intercept().remove(0);
+            update.path.remote.set_ip(from.parse().unwrap());
+            updates.push(update);
+        }
+        if both {
+            pair.deliver(&updates[1]);
+        }
+        pair.deliver(&updates[0]);
+        let path = pair.right.engine.sas().next().unwrap().path;
+        let expected = if both { TRAIN } else { CELL };
+        assert_eq!(path.remote.ip().to_string(), expected);
+    }
+}
+
+/// A peer lists ten thousand addresses, as many in a message as there may be.
+// Weakness: M5
+#[test]
+fn of_ten_thousand_addresses_that_a_peer_lists_few_are_kept() {
+    let mut pair = connected();
+    let sa = id(&mut pair, Side::Right);
+    let path = pair.left.engine.sas().next().unwrap().path;
+    let addresses: Vec<_> = (0..10_000_u32)
+        .map(|n| (0x0a40_0000 + n).to_be_bytes())
+        .collect();
+    for listed in addresses.chunks(60) {
+        let listed = listed.iter().map(|address| {
+            let kind = NotifyType::ADDITIONAL_IP4_ADDRESS;
+            Payload::Notify(Notify::new(kind, address.to_vec()))
+        });
+        let listed = listed.collect();
+        pair.with(Side::Right, |engine, now| {
+            engine.request_raw(sa, ExchangeType::INFORMATIONAL, listed, now);
+        });
+        pair.settle();
+    }
+    let lists = mobile_events(&mut pair, Side::Left);
+    assert!(lists.len() > 160, "{} lists", lists.len());
+    assert!(lists.iter().all(|(_, list)| list.len() <= 8));
+    assert_eq!(lists[lists.len() - 1].1[0].to_string(), "10.64.38.232");
+    assert_eq!(pair.left.engine.sas().next().unwrap().path, path);
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
 }
 
 /// RFC 4555 section 3.8: "The host not behind a NAT MUST NOT use these dynamic updates".
@@ -466,6 +532,7 @@ fn another_mapping_of_a_nat_is_noticed_by_a_sign_of_life() {
     );
 }
 
+// Weakness: M4
 #[test]
 fn a_translator_is_refused_where_it_is_forbidden() {
     let (mut left, right) = roaming();

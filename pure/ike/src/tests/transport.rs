@@ -72,6 +72,15 @@ fn is_between(pair: &Pair, ours: &str, theirs: &str) -> bool {
     fits && (&child.local[..], &child.remote[..]) == (&ours[..], &theirs[..])
 }
 
+/// Returns true if the selectors of a child are the addresses of its path.
+fn is_between_its_ends(child: &model::ChildSa<Secret>) -> bool {
+    let at = |selectors: &[TrafficSelector], end: SocketAddr| {
+        let mut selectors = selectors.iter();
+        selectors.all(|selector| [selector.first, selector.last] == [end.ip(); 2])
+    };
+    at(&child.local, child.path.local) && at(&child.remote, child.path.remote)
+}
+
 fn refuses(pair: &Pair, why: &str) {
     let told = pair.right.refusals();
     assert!(told.iter().any(|told| told.contains(why)), "{told:?}");
@@ -158,6 +167,7 @@ fn an_address_that_an_end_does_not_list_is_refused_there() {
     assert_eq!(told(&mut pair, Side::Right), ips(&[CELL]));
 }
 
+// Weakness: M6
 #[test]
 fn an_address_of_another_peer_is_refused() {
     let (left, mut right) = walking();
@@ -185,6 +195,7 @@ fn an_address_of_another_peer_is_refused() {
     assert_eq!(told(&mut pair, Side::Right), ips(&[CELL]));
 }
 
+// Weakness: M6
 #[test]
 fn an_address_that_bypasses_tunnels_is_refused_unless_for_one_service() {
     for protocol in [0, 6] {
@@ -202,6 +213,7 @@ fn an_address_that_bypasses_tunnels_is_refused_unless_for_one_service() {
 }
 
 /// Users of one table list the same addresses.
+// Weakness: M6
 #[test]
 fn an_address_at_which_another_user_is_is_refused_also_after_the_check() {
     let another = |pair: &mut Pair| {
@@ -234,6 +246,7 @@ fn an_address_at_which_another_user_is_is_refused_also_after_the_check() {
 
 /// RFC 7296 section 2.23.1 is not implemented.
 // Refuses: mobikex
+// Weakness: M4
 #[test]
 fn a_nat_on_the_new_path_shows_in_the_address_that_the_peer_names() {
     let mut pair = connected(walking());
@@ -252,6 +265,7 @@ fn a_nat_on_the_new_path_shows_in_the_address_that_the_peer_names() {
 }
 
 /// An attacker on the path changes the source of an update to another address of the list.
+// Weakness: M1
 #[test]
 fn an_update_with_a_forged_source_moves_nothing() {
     let (left, mut right) = walking();
@@ -275,6 +289,7 @@ fn an_update_with_a_forged_source_moves_nothing() {
 }
 
 /// A peer with bad will names the address of somebody else, from which it does not receive.
+// Weakness: M1
 #[test]
 fn an_address_without_a_cookie_from_there_gets_no_packet() {
     let (left, mut right) = walking();
@@ -299,6 +314,7 @@ fn an_address_without_a_cookie_from_there_gets_no_packet() {
     assert!(told(&mut pair, Side::Right).is_empty());
 }
 
+// Weakness: M4
 #[test]
 fn an_update_without_addresses_moves_no_transport_mode() {
     let mut pair = connected(walking());
@@ -318,6 +334,7 @@ fn an_update_without_addresses_moves_no_transport_mode() {
     }
 }
 
+// Weakness: M2
 #[test]
 fn requests_that_are_replayed_from_elsewhere_move_nothing() {
     let mut pair = connected(walking());
@@ -334,6 +351,7 @@ fn requests_that_are_replayed_from_elsewhere_move_nothing() {
     assert_eq!(pair.right.picture(), picture);
 }
 
+// Weakness: M2
 #[test]
 fn of_updates_that_overtake_each_other_the_newest_counts() {
     let mut pair = connected(walking());
@@ -347,8 +365,143 @@ fn of_updates_that_overtake_each_other_the_newest_counts() {
     assert_eq!(told(&mut pair, Side::Left).last(), ips(&[TRAIN]).last());
 }
 
+/// Sends an update that names these addresses as the sender's and the receiver's.
+fn update_raw(pair: &mut Pair, new: &str, receiver: &str) {
+    let sa = pair.left.ike();
+    let named = Named {
+        sender: Some(new.parse().unwrap()),
+        receiver: Some(receiver.parse().unwrap()),
+    };
+    let update = notify(NotifyType::UPDATE_SA_ADDRESSES, Vec::new());
+    let payloads = [vec![update], named.payloads()].concat();
+    pair.with(Side::Left, |engine, now| {
+        engine.request_raw(sa, ExchangeType::INFORMATIONAL, payloads, now);
+    });
+}
+
+/// A peer with bad will names the address of the NAT that translates it as its own. The list says
+/// what it may have.
+// Weakness: M4
+#[test]
+fn a_peer_that_hides_its_nat_has_a_listed_address_or_none() {
+    let outside = NAT.outside.to_string();
+    for listed in [false, true] {
+        let (left, mut right) = walking();
+        let mut addresses = vec![LEFT, CELL];
+        addresses.extend(listed.then_some(outside.as_str()));
+        list(&mut right, &[RIGHT], &addresses);
+        let mut pair = connected((left, right));
+        pair.nat = Some(NAT);
+        update_raw(&mut pair, &outside, RIGHT);
+        pair.settle();
+        let expected = if listed { ips(&[&outside]) } else { Vec::new() };
+        assert_eq!(told(&mut pair, Side::Right), expected);
+    }
+}
+
+/// The configuration lists whole networks, one address at a time.
+// Weakness: M5
+#[test]
+fn a_list_of_ten_thousand_addresses_admits_each_of_them_and_no_other() {
+    let all: Vec<_> = (0..10_000_u32)
+        .map(|number| IpAddr::from((0x0a40_0000 + number).to_be_bytes()).to_string())
+        .collect();
+    let mut listed: Vec<_> = all.iter().map(String::as_str).collect();
+    listed.push(LEFT);
+    let (mut left, mut right) = walking();
+    list(&mut left, &listed, &[RIGHT]);
+    list(&mut right, &[RIGHT], &listed);
+    let mut pair = connected((left, right));
+    for address in [listed[0], listed[9_999]] {
+        move_to(&mut pair, to(address));
+        pair.settle();
+        let newest = told(&mut pair, Side::Right).last().copied();
+        assert_eq!(newest.unwrap().to_string(), address);
+    }
+    let before = told(&mut pair, Side::Right);
+    update_raw(&mut pair, CELL, RIGHT);
+    let mut update = pair.intercept().remove(0);
+    update.path.remote.set_ip(CELL.parse().unwrap());
+    pair.deliver(&update);
+    pair.settle();
+    assert_eq!(told(&mut pair, Side::Right), before);
+    let refusals = pair.right.refusals();
+    assert!(
+        refusals[0].contains("is not among the addresses"),
+        "{refusals:?}"
+    );
+}
+
+/// Packets say nothing in transport mode: a third party may hand them over from an address of the
+/// list.
+// Weakness: M3
+// Weakness: M7
+#[test]
+fn packets_from_elsewhere_move_no_transport_mode() {
+    let mut pair = connected(walking());
+    let (sa, path) = (pair.right.ike(), to(CELL).reversed());
+    let before = pair.sent.len();
+    pair.with(Side::Right, |engine, now| {
+        engine.note_stray(sa, path, 1000, now);
+    });
+    pair.run_for(Duration::from_secs(10));
+    assert_eq!(pair.sent.len(), before, "nobody is asked");
+    assert!(told(&mut pair, Side::Right).is_empty());
+}
+
+/// Two hosts behind one NAT, in networks that the configuration lists for both.
+fn neighbours() -> Config {
+    let (_, mut right) = walking();
+    let mut other = right.peers[0].clone();
+    other.id = peer_id("other");
+    other.identity = "other.example.net".parse().unwrap();
+    right.peers.push(other);
+    for (peer, own) in right.peers.iter_mut().zip([LEFT, TRAIN]) {
+        let PeerRole::Vpn { local, remote, .. } = &mut peer.role else {
+            panic!("a VPN peer");
+        };
+        *local = hosts(&[RIGHT]);
+        let network = prefix("100.64.0.0/24");
+        *remote = vec![prefix(&format!("{own}/32")), network].into();
+    }
+    right
+}
+
+/// Of two hosts that appear by the address of one NAT, the first one has the traffic of this
+/// address. The other one keeps its tunnel, and may have another address.
+// Weakness: M8
+#[test]
+fn a_peer_behind_the_same_nat_gets_nothing_of_its_neighbour() {
+    let (left, _) = walking();
+    let mut pair = connected((left.clone(), neighbours()));
+    move_to(&mut pair, to(CELL));
+    pair.settle();
+    assert_eq!(told(&mut pair, Side::Right), ips(&[CELL]));
+    let mut other = left;
+    other.identity = "other.example.net".parse().unwrap();
+    let fresh = Host::seeded(other, 9, 9);
+    pair.restart(Side::Left, fresh);
+    let path = Path::udp(
+        SocketAddr::new(TRAIN.parse().unwrap(), crate::PORT),
+        SocketAddr::new(RIGHT.parse().unwrap(), crate::PORT),
+    );
+    let gateway = pair.left.engine.config.peers[0].id;
+    pair.with(Side::Left, |engine, now| {
+        engine.initiate(gateway, path, now)
+    })
+    .unwrap();
+    pair.settle();
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 2));
+    move_to(&mut pair, to(CELL));
+    pair.run_for(Duration::from_secs(1));
+    let why = format!("another peer has a tunnel in transport mode at {CELL}");
+    assert!(pair.right.refusals().iter().any(|told| told.contains(&why)));
+    assert_eq!(told(&mut pair, Side::Right), ips(&[CELL]), "the first one");
+}
+
 /// A rekey that crosses a move has the addresses of before at one end. It is repeated with the new
 /// ones, or the child moves with the others.
+// Weakness: 202
 #[test]
 fn a_rekey_that_crosses_a_move_ends_between_the_new_addresses() {
     for side in [Side::Left, Side::Right] {
@@ -363,6 +516,9 @@ fn a_rekey_that_crosses_a_move_ends_between_the_new_addresses() {
             pair.cross(order);
             pair.run_for(Duration::from_secs(60));
             assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+            for host in [&pair.left, &pair.right] {
+                assert!(host.children().into_iter().all(is_between_its_ends));
+            }
             let moved = [Side::Left, Side::Right].map(|side| told(&mut pair, side));
             assert_eq!(
                 moved.map(|moved| moved.last().copied()),

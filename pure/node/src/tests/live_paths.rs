@@ -1,14 +1,21 @@
 //! Several paths that carry packets at the same time: what is lost when one of them fails.
 
-use super::world::{GATEWAY, Hosts, LICENSED, MOBILE, NAMES, Policies, SECOND, World, address};
+use super::world::{
+    Flight, GATEWAY, Hosts, LICENSED, MOBILE, NAMES, Policies, SECOND, World, address,
+};
 use crate::{Event, Rekey, Stance, Way};
+use model::Path;
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use wire::esp::Datagram;
 use wire::ip::Header;
 
 const FLOWS: u16 = 16;
+
+/// Address of a third party.
+const THIRD: &str = "192.0.2.66";
+
 const MS: Duration = Duration::from_millis(1);
 
 fn policies(paths: u8) -> Policies {
@@ -264,8 +271,94 @@ fn rekeys_and_proofs_lose_nothing_on_any_path() {
     }
 }
 
+/// A third party with an address of its own. It hands packets of the second path to the gateway
+/// before they arrive, and to the mobile node what the gateway sends to the third party.
+fn relay(world: &mut World, time: Duration) -> usize {
+    let [gateway, second, third] =
+        [address(GATEWAY), second(), THIRD.parse().unwrap()].map(|ip| SocketAddr::new(ip, 4500));
+    let (end, mut packets) = (world.now + time, 0);
+    while world.now < end {
+        for flight in world.past.drain(..).collect::<Vec<_>>() {
+            let Flight { path, payload, .. } = &flight;
+            if path.remote == third {
+                packets += usize::from(is_esp(payload));
+                world.hand_over(MOBILE, Path::udp(second, gateway), payload);
+            } else if path.local == second {
+                world.hand_over(GATEWAY, Path::udp(gateway, third), payload);
+            }
+        }
+        world.run_for(MS);
+    }
+    packets
+}
+
+fn is_esp(payload: &[u8]) -> bool {
+    matches!(Datagram::parse(payload), Datagram::Esp(_))
+}
+
+/// The third party is faster than the network, and answers for the mobile node.
+// Weakness: 201
+// Weakness: M7
+#[test]
+fn a_third_party_that_is_faster_than_a_path_does_not_take_it() {
+    let mut world = connected(2);
+    let mut packets = 0;
+    for number in 0..600 {
+        stream(&mut world, number..number + 1);
+        packets += relay(&mut world, 10 * MS);
+    }
+    packets += relay(&mut world, Duration::from_secs(1));
+    assert_eq!(packets, 0);
+    for who in [MOBILE, GATEWAY] {
+        assert!(missing(&world, who, 600).is_empty(), "{}", NAMES[who]);
+        assert!(live(&world, who).contains(&(second(), true)));
+    }
+}
+
+/// An attacker that is not on the path has old packets at most, and no key. The negative control: a
+/// packet that has not arrived yet leads to a question.
+// Weakness: M3
+#[test]
+fn packets_that_come_again_or_are_forged_from_elsewhere_ask_nobody() {
+    let mut world = connected(2);
+    let gateway = SocketAddr::new(address(GATEWAY), 4500);
+    let from_third = Path::udp(gateway, SocketAddr::new(THIRD.parse().unwrap(), 4500));
+    let newest = |world: &World| {
+        let mut past = world.past.iter().rev();
+        let found =
+            past.find(|flight| flight.path.local.ip() == second() && is_esp(&flight.payload));
+        found.map(|flight| flight.payload.clone())
+    };
+    let is_asked = |world: &World| {
+        let mut past = world.past.iter();
+        past.any(|flight| flight.path.remote == from_third.remote)
+    };
+    for number in 0..100 {
+        stream(&mut world, number..number + 1);
+        let old = newest(&world).expect("a flow takes the path");
+        world.run_for(20 * MS);
+        let mut forged = old.clone();
+        forged[7] = forged[7].wrapping_add(100);
+        for payload in [&old, &forged] {
+            world.hand_over(GATEWAY, from_third, payload);
+        }
+        world.run_for(20 * MS);
+        assert!(!is_asked(&world), "{number}");
+        world.past.clear();
+    }
+    stream(&mut world, 100..101);
+    for flow in 0..FLOWS {
+        world.flow(MOBILE, 40_000 + flow, 404);
+    }
+    let fresh = newest(&world).unwrap();
+    world.hand_over(GATEWAY, from_third, &fresh);
+    world.run_for(Duration::from_secs(1));
+    assert!(is_asked(&world));
+}
+
 /// The address of the path may be somebody else's: the peer has keys, and no answer comes from
 /// there.
+// Weakness: M1
 #[test]
 fn no_packet_goes_to_an_address_that_has_not_answered() {
     let mut world = World::new(policies(2));
@@ -279,7 +372,7 @@ fn no_packet_goes_to_an_address_that_has_not_answered() {
             world.flow(GATEWAY, 40_000 + flow, 4 * number);
         }
         world.run_for(5 * MS);
-        let there = |flight: &super::world::Flight| flight.path.remote.ip() == second();
+        let there = |flight: &Flight| flight.path.remote.ip() == second();
         let mut past = world.past.iter().filter(|flight| there(flight));
         let is_esp = |payload: &[u8]| matches!(Datagram::parse(payload), Datagram::Esp(_));
         assert!(!past.any(|flight| is_esp(&flight.payload)), "{number}");
@@ -336,6 +429,8 @@ fn a_path_that_is_silent_for_long_is_removed_and_added_again_when_it_answers() {
 }
 
 /// A gateway with bad will lists addresses of others as its own.
+// Weakness: M1
+// Weakness: M5
 #[test]
 fn a_peer_that_lists_addresses_of_others_has_few_of_them_asked() {
     let mut world = World::new(policies(4));
@@ -354,7 +449,7 @@ fn a_peer_that_lists_addresses_of_others_has_few_of_them_asked() {
             world.flow(MOBILE, 40_000 + flow, 4 * number);
         }
         world.run_for(100 * MS);
-        let there = |flight: &&super::world::Flight| victims.contains(&flight.path.remote.ip());
+        let there = |flight: &&Flight| victims.contains(&flight.path.remote.ip());
         for flight in world.past.iter().filter(there) {
             match Datagram::parse(&flight.payload) {
                 Datagram::Esp(_) => packets += 1,

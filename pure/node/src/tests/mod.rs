@@ -20,6 +20,7 @@ mod meter;
 mod migration;
 mod mobile_ip;
 mod mode;
+mod moves;
 mod naming;
 mod operations;
 mod outlet;
