@@ -4,8 +4,8 @@ use crate::psk::weakness;
 use crate::reader::{Value, suggestion};
 use crate::{
     Action, Addressing, Config, MOBILE_DEVICE, MetricsAddress, Mobility, Nat, Party, Peer, Pool,
-    Warning, child, domain, layout, licence, link, live_paths, mode, tfc, traffic,
-    unencrypted, users,
+    Warning, child, domain, layout, licence, link, live_paths, mode, tfc, traffic, unencrypted,
+    users,
 };
 use model::{Identity, TrafficSelector, ZoneId};
 use std::cmp::Ordering;

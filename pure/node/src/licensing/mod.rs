@@ -23,8 +23,7 @@ use grants::Grants;
 use ike::{Slot, is_slot};
 use migration::Migration;
 use model::{
-    ChildSa, ChildSaId, CsaId, Deadline, Identity, IkeSaId, Instant, Licence, PeerId, Right,
-    Shared,
+    ChildSa, ChildSaId, CsaId, Deadline, Identity, IkeSaId, Instant, Licence, PeerId, Right, Shared,
 };
 use placement::Placement;
 use places::{Handover, Places};
@@ -194,12 +193,7 @@ impl Licensing {
     }
 
     /// Limits the licences of child SAs whose further path has moved to those of the new path.
-    pub fn path_moved(
-        &mut self,
-        children: &[ChildSaId],
-        tunnels: &Tunnels,
-        turn: &mut Turn<'_>,
-    ) {
+    pub fn path_moved(&mut self, children: &[ChildSaId], tunnels: &Tunnels, turn: &mut Turn<'_>) {
         for child in children {
             self.distribution
                 .limit(*child, &Ending::Moved, tunnels, turn);

@@ -735,11 +735,7 @@ impl Tunnels {
 
     /// Reviews the paths that may have changed. `slots` tells how a peer's slots are used. Returns
     /// true if there is anything to carry out.
-    pub fn review_paths(
-        &mut self,
-        slots: impl Fn(PeerId) -> SlotUse,
-        turn: &mut Turn<'_>,
-    ) -> bool {
+    pub fn review_paths(&mut self, slots: impl Fn(PeerId) -> SlotUse, turn: &mut Turn<'_>) -> bool {
         let before = turn.effects.len();
         for peer in self.live.take_changed() {
             let sa = self.established(peer);
