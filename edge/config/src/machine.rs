@@ -134,8 +134,8 @@ impl Config {
         named.filter(|(_, name)| *name != MOBILE_DEVICE).collect()
     }
 
-    /// Returns the interfaces that traffic of peers goes by, each with its key. They may be missing:
-    /// the traffic then takes other paths.
+    /// Returns the interfaces that traffic of peers goes by, each with its key. They may be
+    /// missing: the traffic then takes other paths.
     pub fn interfaces_of_traffic(&self) -> impl Iterator<Item = (String, &str)> {
         self.peers.iter().flat_map(|peer| {
             let key = format!("peer.{}.traffic", peer.party.name);

@@ -123,7 +123,7 @@ fn an_unknown_peer_is_refused_with_those_that_are_like_it() -> Result<()> {
     let Err(refusal) = gateway.strata_text("status alise u1") else {
         anyhow::bail!("it was not refused");
     };
-    let refusal = format!("{refusal:?}");
+    let refusal = format!("{refusal:#}");
     ensure!(refusal.contains("no peer named alise"), "{refusal}");
     ensure!(refusal.contains("name one of: alice, "), "{refusal}");
     ensure!(

@@ -181,8 +181,8 @@ fn note_unanswered(session: &mut Session, number: u8, path: Path, turn: &mut Tur
     }
 }
 
-/// Checks each path that the peer added, until it is proved or gone. The traffic of a path goes with
-/// it.
+/// Checks each path that the peer added, until it is proved or gone. The traffic of a path goes
+/// with it.
 pub(crate) fn check(session: &mut Session, turn: &mut Turn<'_, '_>) {
     path_traffic::remove_lost(session, turn);
     if session.deciding().is_some() {

@@ -80,7 +80,8 @@ impl Places {
 }
 
 /// Returns a node if an address is at its location.
-fn node_at((node, selectors): &Placed, address: IpAddr) -> Option<&Identity> {
+fn node_at(placed: &Placed, address: IpAddr) -> Option<&Identity> {
+    let (node, selectors) = placed;
     let mut selectors = selectors.iter();
     let is_there = selectors.any(|selector| selector.contains(address, 0, None));
     is_there.then_some(node)

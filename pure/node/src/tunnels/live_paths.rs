@@ -7,9 +7,9 @@
 //! the path any more. If all paths are down, all are used, because any may recover.
 //!
 //! The initiator adds a path for each further pair of addresses that answers, over UDP, the best
-//! first ([`Pauses`]). A path that was lost is added again after a pause that doubles each time, and
-//! is short again after a minute of use. A path is removed if packets cannot leave there, if it was
-//! silent for long, or if the IKE SA has moved to the same pair of addresses.
+//! first ([`Pauses`]). A path that was lost is added again after a pause that doubles each time,
+//! and is short again after a minute of use. A path is removed if packets cannot leave there, if it
+//! was silent for long, or if the IKE SA has moved to the same pair of addresses.
 //!
 //! On the path of the IKE SA, the child SA that sends may be a slot (`licensing/placement.rs`). If
 //! the IKE SA has moved to the addresses of a further path, that path carries the packets until the
@@ -167,8 +167,8 @@ impl LivePaths {
         self.changed.extend(self.peers.keys());
     }
 
-    /// Notes that rules may be others. The traffic of one that a peer refused is requested without a
-    /// pause.
+    /// Notes that rules may be others. The traffic of one that a peer refused is requested without
+    /// a pause.
     pub fn reloaded(&mut self) {
         let paths = self.peers.values_mut();
         for lane in paths.flat_map(|paths| paths.lanes.values_mut()) {
