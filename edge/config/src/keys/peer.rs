@@ -230,8 +230,9 @@ pub(crate) const PEER: &[Key<Peer>] = &[
             \"null-sha384\", \"null-sha512\"], best first, and the time from which the tunnel is \
             encrypted again; at most a year ahead, and only with `zones = \"refuse\"`. It is \
             encrypted earlier once `packets` packets, both ways together, have gone without \
-            encryption (default: 1000000000). A rekey, a move, another proof or a reload that \
-            leaves the line as it is goes on counting; a restart of stratad begins anew",
+            encryption (default: 1000000000). The count stays at a rekey, at a move, at a \
+            re-authentication, and at a reload that does not change the line; it starts at zero \
+            when stratad starts",
         example: r#"{ suite = "null-sha256", until = 2026-12-24T18:00:00Z }"#,
         effect: Effect::Anew,
         read: Read::Optional(|value, peer| {

@@ -45,7 +45,7 @@ pub const MOVES: &[Weakness] = &[
     Weakness {
         number: 6,
         seen: "a peer with keys",
-        what: "takes an address, and so the traffic, of somebody else. The configuration lists the \
+        what: "takes the address of another host, and its traffic. The configuration lists the \
                addresses of a peer; in transport mode, no bypass and no other peer may have one, \
                neither before nor after the check",
         answer: Tests,

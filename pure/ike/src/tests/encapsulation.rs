@@ -146,8 +146,8 @@ fn a_nat_that_is_new_is_noticed_by_a_sign_of_life_and_esp_gets_udp() {
     }
 }
 
-/// An attacker on the path wants ESP in a form that it can filter, or in a form that it cannot, or
-/// that nobody looks for a NAT.
+/// An attacker on the path changes or removes NAT_DETECTION hashes: it wants ESP in a form that it
+/// can filter, or in one that it cannot, or no detection of NATs.
 // Refuses: plain-esp
 // Weakness: M4
 #[test]

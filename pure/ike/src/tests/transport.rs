@@ -445,7 +445,7 @@ fn packets_from_elsewhere_move_no_transport_mode() {
         engine.note_stray(sa, path, 1000, now);
     });
     pair.run_for(Duration::from_secs(10));
-    assert_eq!(pair.sent.len(), before, "nobody is asked");
+    assert_eq!(pair.sent.len(), before, "no request is sent");
     assert!(told(&mut pair, Side::Right).is_empty());
 }
 

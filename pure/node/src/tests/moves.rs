@@ -74,7 +74,7 @@ struct Walk {
     restarts: u8,
 }
 
-/// What the walk has seen.
+/// Packets and datagrams so far, by which a walk is judged.
 #[derive(Default)]
 struct Witness {
     /// Host, SPI and number of each packet.
@@ -343,7 +343,7 @@ impl Walk {
         self.witness.arrived == before.map(|before| before + expected)
     }
 
-    // What happens.
+    // Steps.
 
     fn step(&mut self) {
         if self.chance(2) == 0 {
