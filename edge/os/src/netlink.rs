@@ -24,8 +24,8 @@ use crate::{Error, Family, Prefix, crash, sysctl};
 use futures_util::StreamExt;
 use nix::errno::Errno;
 use rtnetlink::packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
-    NetlinkPayload,
+    NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST,
+    NetlinkMessage, NetlinkPayload,
 };
 use rtnetlink::packet_route::RouteNetlinkMessage as Message;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags};
@@ -200,6 +200,34 @@ impl Netlink {
         self.change(doing, message, NLM_F_CREATE | NLM_F_REPLACE)
     }
 
+    /// Replaces a route by another one with the same prefix, table and metric, so that each lookup
+    /// finds one of the two. With [`Netlink::replace_route`] a lookup in IPv4 may find neither: the
+    /// kernel passes over a route that was replaced after the lookup had reached it.
+    pub fn move_route(&self, from: &Route, to: &Route) -> Result<(), Error> {
+        // In IPv6 the two would share the packets, and replacing has no such moment.
+        if from == to || to.prefix.family() == Family::V6 {
+            return self.replace_route(to);
+        }
+        // Behind the first one, where a lookup that passes over that goes on.
+        self.append_route(to)?;
+        if self.take_route(from)? == 0 {
+            // Another program removed it, or put a route of its own in its place.
+            self.drop_route(to)?;
+            self.replace_route(to)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a route behind those with the same prefix, table and metric, unless it is there.
+    fn append_route(&self, route: &Route) -> Result<(), Error> {
+        let message = Message::NewRoute(self.route_message(route)?);
+        let doing = format!("adding the route {route}");
+        match self.change(doing, message, NLM_F_CREATE | NLM_F_APPEND) {
+            Err(error) if error.raw_os_error() == Some(Errno::EEXIST as i32) => Ok(()),
+            appended => appended,
+        }
+    }
+
     /// Deletes a route.
     pub fn delete_route(&self, route: &Route) -> Result<(), Error> {
         let message = Message::DelRoute(self.route_message(route)?);
@@ -258,12 +286,16 @@ impl Netlink {
 
     /// Deletes a route that may be gone already, or whose interface may be.
     pub(crate) fn drop_route(&self, route: &Route) -> Result<(), Error> {
+        self.take_route(route).map(drop)
+    }
+
+    /// Deletes a route that may be gone already; returns the number of deleted ones.
+    fn take_route(&self, route: &Route) -> Result<usize, Error> {
         let message = match self.route_message(route) {
-            Err(error) if error.raw_os_error() == Some(Errno::ENODEV as i32) => return Ok(()),
+            Err(error) if error.raw_os_error() == Some(Errno::ENODEV as i32) => return Ok(0),
             message => Message::DelRoute(message?),
         };
         self.remove(&format!("deleting the route {route}"), message)
-            .map(drop)
     }
 
     /// Deletes a rule of ours.

@@ -6,7 +6,7 @@
 //!
 //! Both lookups come behind the rules of [`crate::routes`]: traffic that a tunnel of the host
 //! protects has entered it before, and the packets of that tunnel, which carry its mark, arrive
-//! here. A move replaces one route by another, so there is always one.
+//! here. A move adds the next route before it deletes the previous one, so there is always one.
 //!
 //! A second agent has a route as well, behind the first. If the first one's interface disappears,
 //! packets leave by the other at once, and packets that arrive there pass the check of reverse
@@ -144,7 +144,11 @@ impl Roaming {
         } = &agent;
         self.receive_by(interface)?;
         self.netlink.set_neighbour(interface, *address, *link)?;
-        let replaced = self.netlink.replace_route(&self.way(&agent, METRIC));
+        let way = self.way(&agent, METRIC);
+        let replaced = match &self.agent {
+            Some(left) => self.netlink.move_route(&self.way(left, METRIC), &way),
+            None => self.netlink.replace_route(&way),
+        };
         let left = match replaced {
             Ok(()) => self.agent.replace(agent),
             Err(_) => Some(agent),

@@ -52,6 +52,47 @@ fn an_interface_that_is_down_loses_its_routes() {
 }
 
 #[test]
+fn a_route_that_moves_is_there_once_whatever_others_made_of_the_first() {
+    let namespace = NetNs::new().unwrap();
+    let open = || ["t0", "t1", "t2"].map(|name| Tun::open(name, 1400).unwrap());
+    let _tuns = namespace.enter(open).unwrap();
+    let netlink = namespace.netlink().unwrap();
+    for prefix in ["10.8.0.0/16", "fd08::/32"] {
+        let by = |device: &str| Route {
+            metric: 10,
+            table: 200,
+            ..Route::new(
+                prefix.parse::<os::Prefix>().unwrap(),
+                Via::Device(device.into()),
+            )
+        };
+        let found = || netlink.routes(200).unwrap();
+        let (from, to) = (by("t0"), by("t1"));
+        netlink.add_route(&from).unwrap();
+        netlink.move_route(&from, &to).unwrap();
+        assert_eq!(found(), [to.clone()]);
+        netlink.move_route(&to, &to).unwrap();
+        assert_eq!(found(), [to.clone()]);
+        // Another program put its own in the place of the first.
+        netlink.replace_route(&by("t2")).unwrap();
+        netlink.move_route(&to, &from).unwrap();
+        assert_eq!(found(), [from.clone()]);
+        netlink.delete_route(&from).unwrap();
+        netlink.move_route(&from, &to).unwrap();
+        assert_eq!(found(), [to.clone()]);
+        netlink.delete_route(&to).unwrap();
+    }
+    let route = |device: &str| {
+        let prefix = "10.8.0.0/16".parse::<os::Prefix>().unwrap();
+        Route::new(prefix, Via::Device(device.into()))
+    };
+    netlink.add_route(&route("t0")).unwrap();
+    netlink.link_down("t1").unwrap();
+    netlink.move_route(&route("t0"), &route("t1")).unwrap_err();
+    assert!(netlink.routes(Route::MAIN).unwrap().contains(&route("t0")));
+}
+
+#[test]
 fn routes_come_back_as_they_were_added() {
     let (netlink, _tun) = host();
     let device = || Via::Device("t0".into());
