@@ -227,6 +227,12 @@ impl DownReason {
         matches!(self, Self::ClosedHere | Self::Reconfigured | Self::Removed)
     }
 
+    /// Returns true if what the peer has proved counts no more: its certificate was revoked, or our
+    /// configuration demands another proof.
+    pub const fn ends_trust(&self) -> bool {
+        matches!(self, Self::BadProof(_) | Self::Reconfigured)
+    }
+
     /// Returns true if a setting of one end does not fit the other's, such as a key or the
     /// algorithms. It may have been changed at one end only so far, so the next attempts follow
     /// soon.

@@ -111,6 +111,7 @@ impl Node {
         let ike = &mut self.ike;
         match command {
             IkeCommand::RekeyChild(sa, child) => ike.rekey_child(sa, child, now),
+            IkeCommand::ReplaceChild(sa, child) => ike.replace_child(sa, child, now),
             IkeCommand::AnswerGrant {
                 sa,
                 csa,
@@ -420,7 +421,7 @@ impl Node {
         self.turn(now, |own, turn| {
             own.transit.gateway_lost(sa, turn);
             let distribution = own.licensing.distribution();
-            distribution.node_lost(sa, why, turn);
+            distribution.node_lost(sa, why, &own.tunnels, turn);
             own.tunnels.ike_down(sa, peer, why, turn);
             let is_over = own.tunnels.current(peer).is_none();
             own.naming.failed(peer, sa, is_over);
@@ -657,7 +658,8 @@ impl Node {
     /// A new peer is initiated as at a start. A removed peer is deleted in an orderly way. A peer
     /// whose terms changed gets new SAs. So does a peer whose keys are held by a licensed node that
     /// was removed. A peer whose licences changed is rekeyed, and a removed licence is unusable at
-    /// once. All other peers are unaffected.
+    /// once. So is the licence of a node whose proof counts no more, until it has proved its
+    /// identity again. All other peers are unaffected.
     pub fn reconfigure(&mut self, mut config: Config, now: Instant) -> BTreeSet<PeerId> {
         let (ike, mut settings) = config.take_peers(Arc::make_mut(&mut self.names));
         self.tables = settings.of_tables(&ike.peers);

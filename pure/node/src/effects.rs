@@ -31,6 +31,8 @@ pub(crate) enum Effect {
 /// A command to the IKE engine, for one of its IKE SAs or for a slot of a peer.
 pub(crate) enum IkeCommand {
     RekeyChild(IkeSaId, ChildSaId),
+    /// Rekeys a child SA, and ends it after a minute.
+    ReplaceChild(IkeSaId, ChildSaId),
     Revoke(IkeSaId, CsaId),
     AnswerGrant {
         sa: IkeSaId,

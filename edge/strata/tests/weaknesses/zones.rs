@@ -233,4 +233,10 @@ pub const ZONES: &[Weakness] = &[
         what: "reads what is sealed with keys that it had before, or gets some that waited for it",
         answer: Tests,
     },
+    Weakness {
+        number: 38,
+        seen: "a node whose certificate was revoked",
+        what: "reads on with the keys that it has until the next rekey",
+        answer: Tests,
+    },
 ];

@@ -19,8 +19,9 @@ use crate::peer_table::PeerTable;
 use crate::sa::Sa;
 use crate::sa::turn::Turn;
 use crate::session::Session;
+use crate::session::children::Life;
 use crate::task::licences;
-use model::{Identity, IkeSaId, Instant, PeerId};
+use model::{ChildSaId, Identity, IkeSaId, Instant, PeerId};
 use std::collections::BTreeSet;
 
 /// Commands.
@@ -138,6 +139,18 @@ impl Engine {
         }
         self.with_all_of(before.id, now, |session, turn| {
             licences::relicense(session, turn)
+        });
+    }
+
+    /// Rekeys a child SA at once, because somebody has its keys who must not open anything more. It
+    /// ends after a minute, with or without a successor.
+    pub fn replace_child(&mut self, sa: IkeSaId, child: ChildSaId, now: Instant) {
+        self.with_established(sa, now, |session, turn| {
+            let mut current = session.children.all_current_mut();
+            let child = current.find(|current| current.id == child);
+            if let Some(Life::Current(age)) = child.map(|child| &mut child.life) {
+                age.hasten(true, turn.ctx.now);
+            }
         });
     }
 

@@ -112,6 +112,8 @@ fn a_list_that_comes_ends_what_its_certificates_have_begun() {
     assert!(ended(&pair).contains("was revoked"), "{}", ended(&pair));
     assert_eq!(pair.left.down_reasons(), [&DownReason::ClosedByPeer]);
     assert!(pair.left.children().is_empty());
+    let [right, left] = [&pair.right, &pair.left].map(|end| end.down_reasons()[0].ends_trust());
+    assert!(right && !left);
     pair.connect();
     assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
 }

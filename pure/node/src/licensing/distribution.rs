@@ -9,7 +9,7 @@
 //!
 //! The notification of the node and its answer are housekeeping.
 
-use super::grants::{Csa, Gone, Grants};
+use super::grants::{Csa, Gone, Grants, Lost};
 use crate::config::Role;
 use crate::effects::{Effect, IkeCommand, Turn};
 use crate::tunnels::Tunnels;
@@ -199,15 +199,48 @@ impl Distribution {
         }
     }
 
-    /// Handles the end of the IKE SA with a node.
-    pub fn node_lost(&mut self, sa: IkeSaId, why: &ike::DownReason, turn: &mut Turn<'_>) {
-        for (lost, node) in self.grants.node_lost(sa, turn.now) {
+    /// Handles the end of the IKE SA with a node. If what the node has proved counts no more, nothing
+    /// is sealed for it from now on. It keeps its licence, and gets new keys once it has proved its
+    /// identity again.
+    pub fn node_lost(
+        &mut self,
+        sa: IkeSaId,
+        why: &ike::DownReason,
+        tunnels: &Tunnels,
+        turn: &mut Turn<'_>,
+    ) {
+        let ending = Ending::NodeGone(why.clone().into());
+        for Lost { child, sa, node } in self.grants.node_lost(sa, turn.now) {
+            if why.ends_trust() {
+                self.shut_out(child, &node, &ending, tunnels, turn);
+                continue;
+            }
             turn.add(Event::GrantEnded {
-                sa: lost,
+                sa,
                 node,
                 given: true,
-                why: Ending::NodeGone(why.clone().into()),
+                why: ending.clone(),
             });
+        }
+    }
+
+    /// Seals nothing more that a node opens, and has the keys replaced.
+    fn shut_out(
+        &mut self,
+        child: ChildSaId,
+        node: &Identity,
+        why: &Ending,
+        tunnels: &Tunnels,
+        turn: &mut Turn<'_>,
+    ) {
+        let Some(csa) = self.grants.of(child) else {
+            return;
+        };
+        let mut allowed = csa.agreement.licences.clone();
+        allowed.retain(|licence| licence.node != *node);
+        self.limit_to(child, &allowed, why, tunnels, turn);
+        if let Some(ike) = tunnels.children().get(child).map(|child| child.ike) {
+            turn.add(IkeCommand::ReplaceChild(ike, child));
         }
     }
 

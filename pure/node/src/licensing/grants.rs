@@ -122,6 +122,13 @@ pub(crate) struct Gone {
     pub licensed: Vec<(Identity, bool)>,
 }
 
+/// A node whose IKE SA ended while it may have held the keys of a child SA.
+pub(crate) struct Lost {
+    pub child: ChildSaId,
+    pub sa: Composite,
+    pub node: Identity,
+}
+
 impl Holder {
     fn new(peer: PeerId, node: &Identity, now: Instant) -> Self {
         Self {
@@ -563,14 +570,18 @@ impl Grants {
 
     /// Handles the loss of an IKE SA: everything that was sent on it is owed again. Returns the
     /// nodes that may have held keys, with the composite SA of each.
-    pub fn node_lost(&mut self, sa: IkeSaId, now: Instant) -> Vec<(Composite, Identity)> {
+    pub fn node_lost(&mut self, sa: IkeSaId, now: Instant) -> Vec<Lost> {
         let mut lost = Vec::new();
         let on_it = |holder: &Holder| holder.sa == Some(sa);
         for child in self.with(&Entry::SentOn(sa)) {
             self.change(child, |csa| {
                 let readers = csa.holders.iter();
                 let readers = readers.filter(|holder| on_it(holder) && holder.may_read());
-                lost.extend(readers.map(|holder| (csa.name(), holder.node.clone())));
+                lost.extend(readers.map(|holder| Lost {
+                    child,
+                    sa: csa.name(),
+                    node: holder.node.clone(),
+                }));
                 for holder in csa.holders.iter_mut().filter(|holder| on_it(holder)) {
                     holder.has_keys = false;
                     holder.owe(now);

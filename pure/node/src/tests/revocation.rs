@@ -2,6 +2,7 @@
 
 use super::world::{GATEWAY, Hosts, LICENSED, MOBILE, Policies, World, fixed_map, licence};
 use crate::{Ending, Event, PeerState, Rekey, Role, Stance};
+use crypto::Secret;
 use model::{Licence, Spi};
 use std::time::Duration;
 
@@ -163,6 +164,49 @@ fn from_that_moment_on_the_end_that_took_it_back_seals_nothing_the_node_opens() 
         world.run_for(Duration::from_secs(1));
         let transit = world.nodes[LICENSED].transit_counters();
         assert_eq!((transit.segments, transit.opaque), (1, 1));
+    }
+}
+
+/// The node keeps its keys and hears nothing more. The control changes a timer of the node.
+// Weakness: S38
+// Answers: end-revocation
+#[test]
+fn a_node_whose_proof_counts_no_more_opens_nothing_that_is_sealed_from_then_on() {
+    let ends = [MOBILE, GATEWAY];
+    for is_trusted in [false, true] {
+        let mut world = connected(&[licence(FA, 1)]);
+        let before = ends.map(|who| seal(&mut world, who));
+        assert!(before.iter().all(|(_, opaque)| !opaque));
+        world.run_for(Duration::from_secs(1));
+        world.deaf[LICENSED] = true;
+        world.reconfigure(GATEWAY, |config| {
+            let node = &mut config.peers[1].ike;
+            match is_trusted {
+                true => node.liveness *= 2,
+                false => node.psk = Some(Secret::new(b"another key of this length".to_vec())),
+            }
+        });
+        let (spi, opaque) = seal(&mut world, GATEWAY);
+        assert_eq!((spi, opaque), (before[GATEWAY].0, !is_trusted));
+        world.run_for(Duration::from_secs(5));
+        for who in ends {
+            let (spi, opaque) = seal(&mut world, who);
+            assert_eq!(spi == before[who].0, is_trusted, "at host {who}");
+            assert!(!opaque);
+        }
+        world.run_for(Duration::from_secs(1));
+        assert_eq!(
+            world.nodes[LICENSED].held_grants().len(),
+            1,
+            "it forgot nothing"
+        );
+        let closed = world.nodes[LICENSED].transit_counters().unlicensed;
+        assert_eq!(closed, if is_trusted { 0 } else { 2 });
+        for who in ends {
+            let down = world.events[who].iter().filter(|event| is_down(event));
+            let of_tunnel = down.filter(|event| matches!(event, Event::ChildDown { .. }));
+            assert_eq!(of_tunnel.count(), 0, "at host {who}");
+        }
     }
 }
 

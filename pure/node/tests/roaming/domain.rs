@@ -2,6 +2,8 @@
 
 use super::hosts::{AGENT, AGENTS, HOME, MOBILE, Policies, config};
 use super::world::{Flight, Hosts, World};
+use crypto::Secret;
+use model::Spi;
 use node::{Event, Handover};
 use std::time::Duration;
 
@@ -134,6 +136,42 @@ fn a_domain_that_the_mobile_node_licenses_no_more_reads_nothing() {
         "{} after {before}",
         world.read(0)
     );
+}
+
+/// The agent in use, and one that has keys in advance. The control changes a timer of the agent.
+// Weakness: S38
+// Refuses: licence-domain
+#[test]
+fn an_agent_whose_proof_counts_no_more_has_no_key_of_what_is_sealed_later() {
+    for (agent, is_trusted) in [(0, false), (1, false), (0, true), (1, true)] {
+        let policies = Policies::by_domain(Handover::Pkd, 4);
+        let mut world = World::at(policies.clone(), 0);
+        world.run_for(10 * SECOND);
+        let held = world.nodes[AGENT + agent].held_grants();
+        let kept: Vec<_> = held
+            .iter()
+            .flat_map(|held| [held.from_gateway, held.to_gateway])
+            .collect();
+        assert!(!kept.is_empty(), "agent {agent} has keys");
+        let mut told = config(HOME, &policies);
+        let node = &mut told.peers[1 + agent].ike;
+        match is_trusted {
+            true => node.liveness *= 2,
+            false => node.psk = Some(Secret::new(b"another key of this length".to_vec())),
+        }
+        world.command(HOME, |node, now| node.reconfigure(told, now));
+        world.run_for(5 * SECOND);
+        world.move_to(agent);
+        let sealed = |world: &World| [MOBILE, HOME].map(|who| world.slot(who));
+        let is_open = |spi: Option<Spi>| spi.is_some_and(|spi| kept.contains(&spi));
+        let settled = world.run_until(20 * SECOND, |world| {
+            sealed(world).map(is_open) == [is_trusted; 2]
+        });
+        assert!(settled, "agent {agent}, {is_trusted}: {:?}", sealed(&world));
+        world.run_for(30 * SECOND);
+        assert!(world.traffic_flows());
+        assert_eq!(sealed(&world).map(is_open), [is_trusted; 2]);
+    }
 }
 
 /// A licence by name has the place that the mobile node writes, not the one that home stated while
