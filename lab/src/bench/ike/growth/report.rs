@@ -117,14 +117,17 @@ impl Report {
         });
     }
 
-    /// Adds the goals. Each is for the row that is farthest from it.
+    /// Adds the goals. Each is for the row that is farthest from it. Costs at different numbers of
+    /// tunnels are compared in units of the cryptography alone, which has a turn in each round.
     pub(super) fn finished(mut self) -> Self {
         use Bound::AtMost;
         let of = |terms| self.rows.iter().filter(move |row| row.terms == terms);
         let largest = |values: &mut dyn Iterator<Item = f64>| values.max_by(f64::total_cmp);
         let psk = || of(Terms::Psk).map(|row| row.strata_us.median);
-        let least = psk().min_by(f64::total_cmp);
-        let grows = largest(&mut psk())
+        // Minutes lie between two numbers of tunnels, in which the machine changes.
+        let units = || of(Terms::Psk).filter_map(|row| Some(row.over_raw?.median));
+        let least = units().min_by(f64::total_cmp);
+        let grows = largest(&mut units())
             .zip(least)
             .map(|(most, least)| most / least);
         let ratio = |terms| largest(&mut of(terms).map(|row| row.ratio.median));
