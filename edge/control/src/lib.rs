@@ -50,7 +50,10 @@ pub use lookup::Lookup;
 pub use mobile_ip::{
     MobileBinding, MobileHome, MobileIp, MobilePart, MobileRegistration, MobileVisitor,
 };
-pub use paths::{Candidate, Carrier, Chosen, LivePath, Moved, Paths, Standing, TunnelPaths, Who};
+pub use paths::{
+    Candidate, Carrier, Chosen, LivePath, Moved, Paths, Signal, SignalTunnel, Standing,
+};
+pub use paths::{Strength, TunnelPaths, Who};
 pub use ping::{Loss, LossPlace, Ping, RoundTrip};
 pub use reload::{Change, ChangeKind, Effect, Fault, Reload};
 pub use request::Request;

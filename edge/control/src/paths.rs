@@ -1,4 +1,4 @@
-//! `strata paths` and `strata move`: current and possible paths of tunnels.
+//! `strata paths`, `strata move` and `strata signal`: current and possible paths of tunnels.
 
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
@@ -78,6 +78,8 @@ pub enum Chosen {
     Asked,
     /// The path before lost packets.
     Faded,
+    /// The path before had a weak signal, as a source outside has reported.
+    Weak,
     /// The path before did not answer.
     Silent,
     /// It is quicker than the path before, and the routes prefer neither.
@@ -105,6 +107,21 @@ pub struct Candidate {
     /// Loss among the newest 20 requests, in per cent, if the path is measured.
     #[serde(default)]
     pub lost_percent: Option<u8>,
+    /// Signal of the local address, if a source outside reports it.
+    #[serde(default)]
+    pub signal: Option<Strength>,
+}
+
+/// The signal of a network, as a source outside has reported it in the last 30 seconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Strength {
+    /// The signal in per cent.
+    pub percent: u8,
+    /// True if tunnels leave the network while another path works: from below 30 % until 45 %.
+    pub weak: bool,
+    /// Name of the source, if it was given.
+    #[serde(default)]
+    pub by: Option<String>,
 }
 
 /// One of several paths that carry packets at the same time.
@@ -116,6 +133,9 @@ pub struct LivePath {
     pub remote: SocketAddr,
     /// True if the path is used; false if the peer does not answer there.
     pub works: bool,
+    /// True if the path has a weak signal, and others carry what this host sends.
+    #[serde(default)]
+    pub avoided: bool,
     /// Traffic that the path carries before all others: selectors of the peer's end where this host
     /// has `traffic`, of this host's end where the peer has it; empty if there is none.
     #[serde(default)]
@@ -159,4 +179,25 @@ pub struct Moved {
     /// True if the tunnel moves without a pause.
     #[serde(default)]
     pub soft: bool,
+}
+
+/// A report that was recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signal {
+    /// Name of the interface.
+    pub interface: String,
+    /// The signal.
+    #[serde(flatten)]
+    pub strength: Strength,
+    /// Tunnels that have a path by the interface and that this host moves, sorted by name.
+    pub tunnels: Vec<SignalTunnel>,
+}
+
+/// A tunnel that has a path by an interface.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignalTunnel {
+    /// Name of the peer's table.
+    pub name: String,
+    /// True if the tunnel can leave a weak signal without a pause; otherwise it stays.
+    pub follows: bool,
 }

@@ -72,6 +72,18 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         soft: bool,
     },
+    /// Report the signal of an interface's network, for a connection manager or another source.
+    /// Tunnels leave a weak one without a pause if another path works. A report holds for 30
+    /// seconds. Answered by [`crate::Signal`].
+    Signal {
+        /// Name of the interface.
+        interface: String,
+        /// The signal in per cent, 0 to 100.
+        percent: u8,
+        /// Name of the source: up to 32 letters, digits, `.`, `_` and `-`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
     /// Ping a peer through its tunnel. Answered by [`crate::Ping`] when all pings are over.
     Ping {
         /// Name of the peer's table.

@@ -1,7 +1,7 @@
 //! Answers of the daemon.
 
 use crate::{
-    Explain, Flows, Leases, Moved, Paths, PeerState, Ping, Reload, Sessions, Status, Zones,
+    Explain, Flows, Leases, Moved, Paths, PeerState, Ping, Reload, Sessions, Signal, Status, Zones,
 };
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -22,6 +22,8 @@ pub enum Response {
     Redirect(Changed),
     /// Answer to [`crate::Request::Move`].
     Move(Moved),
+    /// Answer to [`crate::Request::Signal`].
+    Signal(Signal),
     /// Answer to [`crate::Request::Ping`].
     Ping(Ping),
     /// Answer to [`crate::Request::Level`].

@@ -34,6 +34,7 @@ impl Request {
             | Self::Reauth { .. }
             | Self::Redirect { .. }
             | Self::Move { .. }
+            | Self::Signal { .. }
             | Self::Level { .. }
             // Sends packets.
             | Self::Ping { .. }
@@ -78,6 +79,11 @@ pub(crate) mod tests {
             to: None,
             soft: true,
         };
+        let signal = Request::Signal {
+            interface: "wlan0".to_owned(),
+            percent: 25,
+            by: None,
+        };
         let level = Request::Level {
             peer: peer(),
             signal: "integrity".to_owned(),
@@ -105,6 +111,7 @@ pub(crate) mod tests {
                 Change,
             ),
             (moved, Change),
+            (signal, Change),
             (level, Change),
             (ping, Change),
             (Request::Paths, Read),
@@ -148,13 +155,14 @@ pub(crate) mod tests {
             Request::Metrics => 16,
             Request::Version => 17,
             Request::Ping { .. } => 18,
+            Request::Signal { .. } => 19,
         }
     }
 
     #[test]
     fn the_examples_have_every_kind_of_request() {
         let kinds: BTreeSet<_> = all().iter().map(|(request, _)| kind(request)).collect();
-        assert!(kinds.into_iter().eq(0..19));
+        assert!(kinds.into_iter().eq(0..20));
     }
 
     #[test]

@@ -153,6 +153,18 @@ pub enum Question {
         #[arg(long)]
         soft: bool,
     },
+    /// Report the signal of an interface; tunnels leave a weak one for another path. For connection
+    /// managers and scripts, which repeat it: a report holds for 30 seconds
+    Signal {
+        /// Name of the interface
+        interface: String,
+        /// Signal in per cent, 0 to 100, weak from below 30 until 45; for dBm, 2 * (dBm + 100)
+        #[arg(value_parser = percent, allow_hyphen_values = true)]
+        percent: u8,
+        /// Name of the source, which `strata paths` and the log show
+        #[arg(long, value_name = "SOURCE")]
+        by: Option<String>,
+    },
     /// Send packets through a tunnel and back, and tell where they are lost
     Ping {
         /// Name of a [peer.NAME]
@@ -217,6 +229,13 @@ pub enum Question {
     Version,
 }
 
+/// Parses a signal.
+fn percent(text: &str) -> Result<u8, String> {
+    let percent = text.parse().ok().filter(|percent| *percent <= 100);
+    let fix = "a signal is 0 to 100 per cent; for dBm, write 2 * (dBm + 100)";
+    percent.ok_or_else(|| fix.to_owned())
+}
+
 /// A folder, or `None` for `off`.
 #[derive(Clone, Debug)]
 pub struct Folder(Option<PathBuf>);
@@ -252,6 +271,15 @@ impl From<Question> for Request {
                 from,
                 to,
                 soft,
+            },
+            Question::Signal {
+                interface,
+                percent,
+                by,
+            } => Self::Signal {
+                interface,
+                percent,
+                by,
             },
             Question::Ping { peer, count } => Self::Ping {
                 peer,

@@ -10,7 +10,7 @@ use crate::ping::Pings;
 use crate::readers::Readers;
 use crate::sessions::Sessions;
 use crate::sink::IoCounters;
-use crate::{interface, metrics, view};
+use crate::{interface, metrics, signal, view};
 use config::Config;
 use control::{
     Changed, ClientId, Daemon, Failure, Keylog, Moved, PeerChanged, PeerState, Request, Response,
@@ -399,6 +399,18 @@ impl Api {
             } => {
                 let asked = Asked { from, to, soft };
                 moved(&self.view, peer, asked, node, now)
+            }
+            Request::Signal {
+                interface,
+                percent,
+                by,
+            } => {
+                let report = signal::Report {
+                    interface,
+                    percent,
+                    by,
+                };
+                signal::report(report, node, now)
             }
             Request::Ping { peer, count } => {
                 match self.pings.begin(client, peer, count, node, now) {

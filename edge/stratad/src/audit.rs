@@ -248,6 +248,7 @@ pub fn record(event: &Event, names: &PeerNames, today: UnixTime, now: Instant) -
         | Event::PathMtuForged { .. }
         | Event::PathMoved { .. }
         | Event::LivePath { .. }
+        | Event::Signal { .. }
         | Event::WaysWanted { .. }
         | Event::Refused { .. }
         | Event::MobileIp(_)

@@ -1,4 +1,4 @@
-//! The interface that `strata move --to` names.
+//! The interface that `strata move --to` or `strata signal` names.
 
 use control::Failure;
 use node::Node;
@@ -14,15 +14,11 @@ pub fn address_of(interface: &str, peer: &str, node: &Node) -> Result<IpAddr, Fa
     let ways = of_peer.flat_map(|path| &path.candidates);
     let mut locals = ways.map(|candidate| candidate.way.local);
     let usable = locals.find(|local| addresses.contains(local));
-    usable.or(addresses.first().copied()).ok_or_else(|| {
-        let shown = interface.escape_debug();
-        let fix = format!("wait for one, or run `ip address add ADDRESS dev {shown}`");
-        Failure::new(format!("the interface {shown} has no address"), fix)
-    })
+    Ok(usable.unwrap_or(addresses[0]))
 }
 
-/// Returns the addresses of an interface that can carry packets.
-fn addresses(interface: &str) -> Result<Vec<IpAddr>, Failure> {
+/// Returns the addresses of an interface that can carry packets, at least one.
+pub fn addresses(interface: &str) -> Result<Vec<IpAddr>, Failure> {
     let read = |error: os::Error| Failure::new(error.to_string(), "try again");
     let shown = interface.escape_debug();
     let netlink = Netlink::open().map_err(read)?;
@@ -38,5 +34,10 @@ fn addresses(interface: &str) -> Result<Vec<IpAddr>, Failure> {
         return Err(Failure::new(message, fix));
     }
     let addresses = netlink.addresses(interface).map_err(read)?;
+    if addresses.is_empty() {
+        let fix = format!("wait for one, or run `ip address add ADDRESS dev {shown}`");
+        let message = format!("the interface {shown} has no address");
+        return Err(Failure::new(message, fix));
+    }
     Ok(addresses.iter().map(|prefix| prefix.address).collect())
 }

@@ -8,7 +8,7 @@ use crate::explain::told;
 use crate::quota::Quota;
 use model::{Instant, Mode, PeerId, PeerNames};
 use node::mobile_ip::{self, ForeignEvent, HomeEvent, MobileEvent};
-use node::{Ending, Event};
+use node::{Ending, Event, Reported};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -308,6 +308,27 @@ impl Journal {
                     ),
                 }
             }
+            Event::Signal { local, reported } => match reported {
+                Some(Reported {
+                    percent,
+                    is_weak,
+                    by,
+                    ..
+                }) => {
+                    let by = by.as_deref().unwrap_or("a source without a name");
+                    match is_weak {
+                        true => tracing::info!(
+                            "signal of {local} is weak ({percent} %), says {by}: tunnels leave it if another path works"
+                        ),
+                        false => tracing::info!(
+                            "signal of {local} is not weak any more ({percent} %), says {by}"
+                        ),
+                    }
+                }
+                None => tracing::info!(
+                    "signal of {local} was weak, and is not reported any more: tunnels may use it again"
+                ),
+            },
             Event::GrantEnded {
                 sa,
                 node,

@@ -39,6 +39,7 @@ mod sample;
 mod service_manager;
 mod sessions;
 mod setup;
+mod signal;
 mod sink;
 mod sockets;
 mod start;

@@ -11,6 +11,7 @@ use crate::clear::Dropped;
 use crate::config_view::ConfigView;
 use crate::explain::{told, told_not_found};
 use crate::journal;
+use crate::signal;
 use crate::sink::IoCounters;
 use control::{
     Candidate, Carrier, Child, ChildKind, ChildMode, Chosen, Congestion, Fill, Lease, Leases,
@@ -306,13 +307,13 @@ pub fn paths(view: &ConfigView, node: &Node) -> Paths {
     let tunnels = node.paths();
     let mut tunnels: Vec<_> = tunnels
         .iter()
-        .map(|status| tunnel_paths(view, status, node.name(status.peer)))
+        .map(|status| tunnel_paths(view, status, node))
         .collect();
     tunnels.sort_by(|a, b| a.name.cmp(&b.name));
     Paths { tunnels }
 }
 
-fn tunnel_paths(view: &ConfigView, status: &PathsStatus, name: &str) -> TunnelPaths {
+fn tunnel_paths(view: &ConfigView, status: &PathsStatus, node: &Node) -> TunnelPaths {
     let (local, remote) = (status.path.local, status.path.remote);
     let candidate = |candidate: &node::Candidate| {
         let node::Way {
@@ -336,10 +337,11 @@ fn tunnel_paths(view: &ConfigView, status: &PathsStatus, name: &str) -> TunnelPa
                 .round_trip()
                 .map(|took| took.as_micros() as u64),
             lost_percent: candidate.quality.lost(),
+            signal: signal::strength(from, node),
         }
     };
     TunnelPaths {
-        name: name.to_owned(),
+        name: node.name(status.peer).to_owned(),
         local: without_scope(local),
         remote: without_scope(remote),
         interface: view.link(remote),
@@ -364,6 +366,7 @@ const fn why(why: node::Why) -> Chosen {
         node::Why::Route => Chosen::Route,
         node::Why::Asked => Chosen::Asked,
         node::Why::Faded(_) => Chosen::Faded,
+        node::Why::Weak => Chosen::Weak,
         node::Why::Silent => Chosen::Silent,
         node::Why::Quicker => Chosen::Quicker,
     }
@@ -379,6 +382,7 @@ fn live_path(status: &node::LivePathStatus) -> LivePath {
         local: status.path.local,
         remote: status.path.remote,
         works: status.works,
+        avoided: status.is_avoided,
         traffic: status.traffic.iter().map(ToString::to_string).collect(),
         shared: status.is_shared,
     }

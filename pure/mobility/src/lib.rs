@@ -8,7 +8,8 @@
 //! * The tunnel takes the best way while that way works. The system's routes decide the order.
 //! * If both ends allow hand-overs without a pause ([`Paths::allow_soft`]), the tunnel is handed
 //!   over while its current way works, and moves at once only if that way is gone. Ways are then
-//!   measured, and a way that fades is left before it is silent (`soft.rs`).
+//!   measured, and a way that fades is left before it is silent (`soft.rs`). So is one whose
+//!   network has a weak signal, if a source outside reports it ([`Signals`]).
 //! * The tunnel leaves a silent path only when another path answers. Until then, or until the
 //!   tunnel is given up, all other paths are tried in turn: a hint that a path is dead may be wrong
 //!   or forged (section 5.4), an answer is not.
@@ -28,10 +29,12 @@
 pub mod mobile_ip;
 mod paths;
 mod quality;
+mod signal;
 mod soft;
 #[cfg(test)]
 mod tests;
 
 pub use paths::{Candidate, Carriage, NoWay, Paths, Standing, Step, Way};
 pub use quality::Quality;
+pub use signal::{Reported, Signals};
 pub use soft::{Failure, Fate, Why};

@@ -3,6 +3,7 @@
 use crate::quality::Quality;
 use crate::soft::{Failure, Fate, Handing, Soft, View, Why};
 use model::{Carrier, Deadline, Instant, Path};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -51,7 +52,9 @@ pub struct Candidate {
     pub standing: Standing,
     /// Round trip and loss, if the way is measured.
     pub quality: Quality,
-    /// Time since which the way exists.
+    /// True if the signal of the local address is weak.
+    pub is_weak: bool,
+    /// Time since which the way exists, with a signal that is not weak.
     pub(crate) since: Instant,
 }
 
@@ -85,6 +88,8 @@ pub struct Paths {
     candidates: Vec<Candidate>,
     /// The local address that an operator chose.
     chosen: Option<IpAddr>,
+    /// Local addresses with a weak signal.
+    weak: BTreeSet<IpAddr>,
     search: Option<Search>,
     step: Option<Step>,
     /// Why the current path was chosen.
@@ -110,6 +115,7 @@ impl Paths {
             carriages,
             candidates: Vec::new(),
             chosen: None,
+            weak: BTreeSet::new(),
             search: None,
             step: None,
             why: Why::Route,
@@ -130,6 +136,7 @@ impl Paths {
             carrier,
             standing: self.first_standing(way, carrier),
             quality: Quality::UNKNOWN,
+            is_weak: self.weak.contains(&way.local),
             since: now,
         };
         let candidates = self.carriages.iter().flat_map(|carriage| {
@@ -147,6 +154,19 @@ impl Paths {
             true => self.judge(now),
             false => self.take_best(now),
         }
+    }
+
+    /// Replaces the local addresses with a weak signal.
+    pub fn handle_weak(&mut self, weak: &BTreeSet<IpAddr>, now: Instant) {
+        self.weak.clone_from(weak);
+        for candidate in &mut self.candidates {
+            let is_weak = self.weak.contains(&candidate.way.local);
+            if candidate.is_weak && !is_weak {
+                candidate.since = now;
+            }
+            candidate.is_weak = is_weak;
+        }
+        self.judge(now);
     }
 
     /// Records that no answer comes back on the current path, and starts to probe the others.
@@ -242,9 +262,9 @@ impl Paths {
                 known.standing = Standing::Fresh;
             }
         }
-        let here = self.view().here();
+        let is_doubtful = self.view().is_doubtful();
         if let Some(soft) = &mut self.soft {
-            soft.note_measured(here.is_some_and(|here| here.quality.is_doubtful()), now);
+            soft.note_measured(is_doubtful, now);
         }
         self.judge(now);
     }
@@ -320,9 +340,14 @@ impl Paths {
     /// Returns the reason for the current path. A fault of the path before is none any more once
     /// all ways are sound and this one is preferred.
     pub fn why(&self) -> Why {
-        let is_fault = matches!(self.why, Why::Faded(_) | Why::Silent);
+        let is_fault = matches!(self.why, Why::Faded(_) | Why::Weak | Why::Silent);
         let settled = is_fault.then(|| self.view().settled());
         settled.flatten().unwrap_or(self.why)
+    }
+
+    /// Returns true if the tunnel can be handed over without a pause.
+    pub const fn hands_over(&self) -> bool {
+        self.soft.is_some()
     }
 
     /// Returns the available ways, best first.
@@ -338,6 +363,7 @@ impl Paths {
             carrier: self.current.carrier,
             standing: Standing::Fresh,
             quality: Quality::UNKNOWN,
+            is_weak: false,
             since: Instant::ZERO,
         };
         match (carrier, self.current.carrier) {
@@ -425,8 +451,8 @@ impl Paths {
         }
     }
 
-    /// Takes the best way without a known failure, if possible one that does not fade. If all have
-    /// failed, keeps the current path, because the network may recover.
+    /// Takes the best way without a known failure, if possible one that does not fade and has no
+    /// weak signal. If all have failed, keeps the current path, because the network may recover.
     fn take_best(&mut self, now: Instant) {
         let chosen = self.chosen;
         let fits = |candidate: &&Candidate| {
@@ -434,8 +460,12 @@ impl Paths {
                 && chosen.is_none_or(|chosen| candidate.way.local == chosen)
         };
         let fitting = || self.candidates.iter().filter(fits);
-        let sound = fitting().find(|candidate| !candidate.quality.fades());
-        let best = sound.or_else(|| fitting().next()).copied();
+        let sound = || fitting().filter(|candidate| !candidate.quality.fades());
+        // Only hand-overs follow a signal: it is no reason for a pause.
+        let follows = self.soft.is_some();
+        let strong = sound().find(|candidate| !(follows && candidate.is_weak));
+        let best = strong.or_else(|| sound().next());
+        let best = best.or_else(|| fitting().next()).copied();
         if let Some(best) = best.filter(|best| !best.leads_along(self.current)) {
             self.search = None;
             let why = chosen.map_or(Why::Route, |_| Why::Asked);
@@ -482,6 +512,15 @@ impl Candidate {
             remote: path.remote.ip(),
         };
         self.is(way, path.carrier)
+    }
+
+    /// Returns the reason to leave the way while it works, if there is one.
+    pub(crate) fn fault(&self) -> Option<Why> {
+        match (self.quality.fades(), self.is_weak) {
+            (true, _) => Some(Why::Faded(self.quality.lost().unwrap_or_default())),
+            (false, true) => Some(Why::Weak),
+            (false, false) => None,
+        }
     }
 
     pub(crate) fn is(&self, way: Way, carrier: Carrier) -> bool {

@@ -3,19 +3,23 @@
 //! The current way and the others are measured in turn, at a low rate. Once a request on the
 //! current way is lost, the rate is ten times as high until the way is known to be good or bad.
 //!
-//! A way is left for the one that the routes or an operator prefer, or because it fades. Without a
-//! way that the routes prefer, the quicker of two others is used. Each decision has a hysteresis:
-//! a preferred way has to exist for a while, for longer after each move that follows another one
-//! soon; a way that faded has to answer for a while, for longer each time; a quicker way has to be
-//! quicker by a quarter for a while.
+//! A way is left for the one that the routes or an operator prefer, or because it fades or its
+//! signal is weak. Without a way that the routes prefer, the quicker of two others is used. Each
+//! decision has a hysteresis: a way that is preferred, or taken instead of one with a weak signal,
+//! has to exist for a while, for longer after each move that follows another one soon; a way that
+//! faded has to answer for a while, for longer each time; a way whose signal is good again is as one
+//! that is new; a quicker way has to be quicker by a quarter for a while.
+//!
+//! Loss counts for more than a signal: a way that fades is left for one with a weak signal that
+//! answers, if there is no other.
 
 use crate::paths::{Candidate, Standing, Way};
 use model::{Carrier, Instant, Path};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Time that a preferred way has to exist. It doubles with each move that follows another one
-/// within [`CALM`], [`MOST_FLAPS`] times at most.
+/// Time that a way has to exist before it is preferred, or taken instead of a weak one. It doubles
+/// with each move that follows another one within [`CALM`], [`MOST_FLAPS`] times at most.
 const STEADY: Duration = Duration::from_secs(2);
 const CALM: Duration = Duration::from_secs(60);
 const MOST_FLAPS: u32 = 6;
@@ -45,6 +49,8 @@ pub enum Why {
     Asked,
     /// The way before lost this share of the requests, in per cent.
     Faded(u8),
+    /// The way before had a weak signal.
+    Weak,
     /// The path before did not answer.
     Silent,
     /// It is quicker than the way before, and the routes prefer neither.
@@ -165,23 +171,25 @@ impl Soft {
             return None;
         }
         let here = view.here()?;
-        if here.quality.fades() {
-            let lost = Why::Faded(here.quality.lost().unwrap_or_default());
-            let preferred = view.preferred().filter(|(way, _)| way.quality.answers());
-            let other = preferred
-                .map(|(way, _)| way)
-                .or_else(|| view.cheapest(here));
-            return other.map(|other| (other, lost));
+        if let Some(fault) = here.fault() {
+            let other = view.refuge(here, !self.every.is_zero())?;
+            // Loss does not wait.
+            let goes = fault != Why::Weak || self.is_steady(other, now);
+            return goes.then_some((other, fault));
         }
         match view.preferred() {
             Some((way, _)) if way.is(here.way, here.carrier) => None,
-            Some((way, why)) => {
-                let steady_at = way.since + STEADY * (1 << self.flaps.saturating_sub(1));
-                self.steady_at = (now < steady_at).then_some(steady_at);
-                self.steady_at.is_none().then_some((way, why))
-            }
+            Some((way, why)) => self.is_steady(way, now).then_some((way, why)),
             None => self.quicker(here, view, now),
         }
+    }
+
+    /// Returns true if a way has existed for long enough, with a signal that is not weak. Otherwise
+    /// `steady_at` is the time at which it will have.
+    fn is_steady(&mut self, way: Candidate, now: Instant) -> bool {
+        let steady_at = way.since + STEADY * (1 << self.flaps.saturating_sub(1));
+        self.steady_at = (now < steady_at).then_some(steady_at);
+        self.steady_at.is_none()
     }
 
     fn quicker(
@@ -190,7 +198,7 @@ impl Soft {
         view: &View<'_>,
         now: Instant,
     ) -> Option<(Candidate, Why)> {
-        let other = view.cheapest(here).filter(|other| {
+        let other = view.cheapest(here, true).filter(|other| {
             let costs = other.quality.cost().zip(here.quality.cost());
             costs.is_some_and(|(other, here)| other * 4 < here * 3)
         });
@@ -260,41 +268,64 @@ impl View<'_> {
         ways.filter(|way| way.carrier == Carrier::Udp)
     }
 
+    /// Returns true if the ways should be measured more often: the current one loses requests, or
+    /// has a weak signal while others were not measured for long enough.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        let mut strong = self.strong();
+        self.here().is_some_and(|here| {
+            here.quality.is_doubtful() || here.is_weak && strong.any(|way| !way.quality.answers())
+        })
+    }
+
     fn sound(&self) -> impl Iterator<Item = Candidate> + Clone {
         let sound = |way: &Candidate| way.standing == Standing::Fresh && !way.quality.fades();
         self.measured().filter(sound)
     }
 
-    /// Returns the operator's way, or else that which the routes prefer, if it is sound.
+    /// Returns the sound ways without a weak signal.
+    fn strong(&self) -> impl Iterator<Item = Candidate> + Clone {
+        self.sound().filter(|way| !way.is_weak)
+    }
+
+    /// Returns the operator's way, or else that which the routes prefer, if it has no fault.
     fn preferred(&self) -> Option<(Candidate, Why)> {
         let asked = self.chosen.and_then(|chosen| {
             let here = self.here().filter(|here| here.way.local == chosen);
-            let mut sound = here.into_iter().filter(|here| !here.quality.fades());
-            let others = self.sound();
-            sound
-                .next()
-                .or_else(|| others.clone().find(|way| way.way.local == chosen))
+            let here = here.filter(|here| here.fault().is_none());
+            here.or_else(|| self.strong().find(|way| way.way.local == chosen))
         });
         let asked = asked.map(|way| (way, Why::Asked));
         asked.or_else(|| {
             let first = self.candidates.first()?;
-            let mut sound = self.sound();
-            let way = sound.find(|way| way.is(first.way, first.carrier))?;
+            let mut strong = self.strong();
+            let way = strong.find(|way| way.is(first.way, first.carrier))?;
             Some((way, Why::Route))
         })
     }
 
-    /// Returns the reason for which the current way is preferred to others, which are all sound.
+    /// Returns the reason for which the current way is preferred, if no way has a fault.
     pub(crate) fn settled(&self) -> Option<Why> {
-        let all_sound = self.measured().count() == self.sound().count();
-        let (way, why) = self.preferred().filter(|_| all_sound)?;
+        let all_strong = self.measured().count() == self.strong().count();
+        let (way, why) = self.preferred().filter(|_| all_strong)?;
         way.leads_along(self.current).then_some(why)
     }
 
-    /// Returns the way other than this one that costs least, if any answers.
-    fn cheapest(&self, here: Candidate) -> Option<Candidate> {
-        let others = self.sound().filter(|way| !way.is(here.way, here.carrier));
-        let answering = others.filter(|way| way.quality.answers());
+    /// Returns the way to take instead of one with a fault.
+    fn refuge(&self, here: Candidate, is_measured: bool) -> Option<Candidate> {
+        let preferred = self.preferred().map(|(way, _)| way);
+        let preferred = preferred.filter(|way| !is_measured || way.quality.answers());
+        let strong = preferred.or_else(|| self.cheapest(here, is_measured));
+        strong.or_else(|| {
+            let mut weak = self.sound().filter(|way| way.quality.answers());
+            here.quality.fades().then(|| weak.next()).flatten()
+        })
+    }
+
+    /// Returns the way other than this one that costs least, if any answers. If ways are not
+    /// measured, returns the best according to the routes.
+    fn cheapest(&self, here: Candidate, is_measured: bool) -> Option<Candidate> {
+        let others = self.strong().filter(|way| !way.is(here.way, here.carrier));
+        let answering = others.filter(|way| !is_measured || way.quality.answers());
         answering.min_by_key(|way| way.quality.cost())
     }
 }

@@ -1,6 +1,7 @@
 //! Events that a node reports to its driver.
 
 use crate::{Cause, HeldGrant, KeyLog, mobile_ip};
+use mobility::Reported;
 use model::{
     CsaId, EspSuite, Exchanges, Identity, InnerAddresses, Licence, Mode, Path, PeerId, Right, Spi,
     Zone, ZoneAgreement, ZoneId, ZoneSelector,
@@ -439,6 +440,14 @@ pub enum Event {
         path: Path,
         /// True if it is used.
         works: bool,
+    },
+    /// The signal of a local address is weak, or it is not any more because it is good again or no
+    /// longer reported.
+    Signal {
+        /// The address.
+        local: IpAddr,
+        /// The newest report; `None` if it does not hold any more.
+        reported: Option<Reported>,
     },
     /// The driver should look up the routes to the peers of tunnels and pass them to
     /// [`crate::Node::handle_ways`], or those to the peer of one tunnel and pass them to

@@ -88,7 +88,7 @@ pub use keylog::KeyLog;
 pub use licensing::grants::GrantState;
 pub use licensing::migration::MigrationCounters;
 pub use licensing::places::{Handover, Limit, Places};
-pub use mobility::{Candidate, Quality, Standing, Way, Why};
+pub use mobility::{Candidate, Quality, Reported, Standing, Way, Why};
 pub use naming::lookup::{Found, NotFound, Sources};
 pub use naming::status::{NameStatus, Tried};
 pub use naming::{Query, QueryId};

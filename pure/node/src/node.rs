@@ -27,7 +27,7 @@ use crate::{
 use crypto::{Rng, UnixTime};
 use esp::{Command, Packet, Sink, WorkerHandle};
 use ike::{Destination, Incarnation, Sender, UnknownChild};
-use mobility::Way;
+use mobility::{Reported, Way};
 use model::{
     CsaId, Deadline, IkeSaId, Instant, Lease, LeaseChange, Path, PeerId, PeerNames, Signal,
     TrafficSelector, Transmit,
@@ -337,6 +337,27 @@ impl Node {
             }
             handed_over => Ok((handed_over?, true)),
         }
+    }
+
+    /// Handles the signal of the network of local addresses, in per cent, which a source outside
+    /// reports, such as a connection manager. Tunnels leave a weak one without a pause if another
+    /// path works. The report holds for half a minute.
+    pub fn handle_signal(
+        &mut self,
+        locals: &[IpAddr],
+        percent: u8,
+        by: Option<&str>,
+        now: Instant,
+    ) {
+        self.turn(now, |own, turn| {
+            own.tunnels.handle_signal(locals, percent, by, turn);
+        });
+        self.drain(now);
+    }
+
+    /// Returns the signal of a local address, if a source reports it.
+    pub fn signal(&self, local: IpAddr) -> Option<&Reported> {
+        self.own.tunnels.signal(local)
     }
 
     fn start_asked(&mut self, peer: &str, goal: Goal, now: Instant) -> Result<Path, CannotMove> {

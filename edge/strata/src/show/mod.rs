@@ -31,6 +31,7 @@ pub fn response(response: &Response, paint: Paint) -> String {
         ),
         Response::Level(changed) => asked(changed, "protection changed; `strata zones` shows it"),
         Response::Move(moved) => paths::moved(moved),
+        Response::Signal(signal) => paths::signal(signal, paint),
         Response::Ping(ping) => ping::show(ping, paint),
         Response::Paths(paths) => paths::show(paths, paint),
         Response::Status(status) => status::overview(status, None, paint),

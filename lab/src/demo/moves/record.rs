@@ -252,6 +252,7 @@ pub(super) fn reason(sight: &Sight) -> Option<String> {
         (Chosen::Faded, Some(lost)) => format!("{lost} % loss"),
         (Chosen::Faded, None) => "loss".to_owned(),
         (Chosen::Route, _) => "the route".to_owned(),
+        (Chosen::Weak, _) => "a weak signal".to_owned(),
         (Chosen::Silent, _) => "silence".to_owned(),
         (Chosen::Asked, _) => "a command".to_owned(),
         (Chosen::Quicker, _) => "its speed".to_owned(),

@@ -59,6 +59,7 @@ mod tests {
             local: end(address),
             remote: end("192.0.2.1"),
             works,
+            avoided: false,
             traffic: Vec::new(),
             shared: true,
         };
@@ -79,6 +80,7 @@ mod tests {
                 standing: Standing::Used,
                 round_trip_micros: Some(60_000),
                 lost_percent: Some(0),
+                signal: None,
             }],
             live: Vec::new(),
         };

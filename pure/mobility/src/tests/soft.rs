@@ -1,7 +1,9 @@
 //! Hand-overs that nobody asks for: measured ways of changing quality, in virtual time.
 
+mod signal;
+
 use super::{BOTH, CELL, DATAGRAMS, GATEWAY, OTHER, WIFI, ip, path, standing, ways};
-use crate::{Failure, Fate, Paths, Standing, Step, Why};
+use crate::{Failure, Fate, Paths, Signals, Standing, Step, Why};
 use model::{Instant, Path};
 use std::time::Duration;
 
@@ -19,6 +21,7 @@ const LOST: Duration = Duration::from_secs(1);
 /// `None` for a lost request.
 struct Ground<F> {
     paths: Paths,
+    signals: Signals,
     now: Instant,
     answers: F,
     /// What happens next: the fate of a request, or the end of a hand-over.
@@ -34,6 +37,7 @@ impl<F: FnMut(Path, Instant) -> Option<Duration>> Ground<F> {
         paths.handle_ways(&ways(&BOTH), Instant::ZERO);
         Self {
             paths,
+            signals: Signals::default(),
             now: Instant::ZERO,
             answers,
             due: Vec::new(),
@@ -44,6 +48,17 @@ impl<F: FnMut(Path, Instant) -> Option<Duration>> Ground<F> {
 
     fn ways(&mut self, pairs: &[(&str, &str)]) {
         self.paths.handle_ways(&ways(pairs), self.now);
+        self.take_step();
+    }
+
+    /// A source reports the signal of a local address.
+    fn signal(&mut self, local: &str, percent: u8) {
+        self.signals.note(ip(local), percent, None, self.now);
+        self.follow_signals();
+    }
+
+    fn follow_signals(&mut self) {
+        self.paths.handle_weak(&self.signals.weak(), self.now);
         self.take_step();
     }
 
@@ -67,13 +82,17 @@ impl<F: FnMut(Path, Instant) -> Option<Duration>> Ground<F> {
         let end = self.now + time;
         loop {
             let due = self.due.iter().map(|(at, ..)| *at).min();
-            let timeout = self.paths.poll_timeout().map(|deadline| deadline.at);
-            let next = due.into_iter().chain(timeout).min();
+            let timeouts = [self.paths.poll_timeout(), self.signals.poll_timeout()];
+            let timeouts = timeouts.into_iter().flatten().map(|deadline| deadline.at);
+            let next = due.into_iter().chain(timeouts).min();
             let Some(next) = next.filter(|next| *next <= end) else {
                 self.now = end;
                 return;
             };
             self.now = self.now.max(next);
+            if !self.signals.expire(self.now).is_empty() {
+                self.follow_signals();
+            }
             match self.due.iter().position(|(at, ..)| *at <= self.now) {
                 Some(first) => self.conclude(first),
                 None => self.paths.handle_timeout(self.now),
@@ -86,7 +105,8 @@ impl<F: FnMut(Path, Instant) -> Option<Duration>> Ground<F> {
         match self.due.swap_remove(which) {
             (_, path, Some(fate)) => self.paths.handle_measured(path, fate, self.now),
             (_, path, None) => {
-                if let Some(next) = self.paths.handed_over(path, self.now) {
+                if let Some(mut next) = self.paths.handed_over(path, self.now) {
+                    next.handle_weak(&self.signals.weak(), self.now);
                     self.paths = next;
                     self.moves.push((path, self.paths.why(), self.now));
                 }

@@ -196,6 +196,42 @@ fn a_silent_path_is_left_after_a_second_and_used_again_after_two_of_answers() {
     }
 }
 
+/// Flows to the gateway leave a path with a weak signal until that is good again, and nothing is
+/// lost. The gateway goes on as before.
+#[test]
+fn a_path_with_a_weak_signal_is_avoided_by_the_end_that_has_it() {
+    let mut world = connected(2);
+    let avoided = |world: &World| -> Vec<bool> {
+        let paths = world.nodes[MOBILE].paths();
+        paths[0].live.iter().map(|live| live.is_avoided).collect()
+    };
+    let report = |world: &mut World, percent| {
+        let locals = [second()];
+        world.command(MOBILE, |node, now| {
+            node.handle_signal(&locals, percent, None, now);
+        });
+    };
+    stream(&mut world, 0..100);
+    assert_eq!(avoided(&world), [false, false]);
+    report(&mut world, 10);
+    assert_eq!(avoided(&world), [false, true]);
+    let before = [MOBILE, GATEWAY].map(|who| sent(&world, who));
+    stream(&mut world, 100..200);
+    let after = [MOBILE, GATEWAY].map(|who| sent(&world, who));
+    let still = |who: usize| {
+        let both = before[who].iter().zip(&after[who]);
+        both.filter(|(before, after)| before < after).count()
+    };
+    assert_eq!([still(0), still(1)], [1, 2]);
+    report(&mut world, 80);
+    assert_eq!(avoided(&world), [false, false]);
+    stream(&mut world, 200..300);
+    world.run_for(Duration::from_secs(1));
+    for who in [MOBILE, GATEWAY] {
+        assert!(missing(&world, who, 300).is_empty(), "{}", NAMES[who]);
+    }
+}
+
 /// The same with one path: everything is lost until the tunnel has moved.
 #[test]
 fn with_one_path_more_is_lost() {

@@ -314,6 +314,51 @@ fn a_way_that_fades_is_left_before_it_is_silent_and_returned_to_later() {
     assert!(faded >= 4, "{faded} of 8");
 }
 
+/// A source reports a weak signal, and ten seconds later the way is dead. The negative control has
+/// no report, and loses packets until the silence is noticed.
+#[test]
+fn a_way_with_a_weak_signal_is_left_before_it_is_dead() {
+    for reports in [true, false] {
+        let mut road = Road::new(true, EVERY, 1);
+        road.run_for(20 * SECOND);
+        if reports {
+            let (now, wifi) = (road.now, LOCALS[WIFI].into());
+            road.nodes[MOBILE].handle_signal(&[wifi], 25, Some("iw"), now);
+            road.collect();
+        }
+        road.stream(10 * SECOND);
+        if reports {
+            assert_eq!(road.used(), (CELL, Some(Why::Weak)));
+        }
+        road.hops[WIFI] = Hop::PERFECT.losing(1000);
+        road.stream(10 * SECOND);
+        assert_eq!(road.used().0, CELL);
+        let (lost, _) = road.losses();
+        assert_eq!(lost == [0, 0], reports, "{lost:?}");
+        road.never_down();
+    }
+}
+
+#[test]
+fn a_source_that_has_stopped_is_told_of_once_and_its_report_forgotten() {
+    let mut road = Road::new(true, EVERY, 1);
+    road.run_for(20 * SECOND);
+    let (now, wifi) = (road.now, LOCALS[WIFI].into());
+    road.nodes[MOBILE].handle_signal(&[wifi], 25, Some("iw"), now);
+    road.nodes[MOBILE].handle_signal(&[wifi], 20, Some("iw"), now);
+    road.collect();
+    road.run_for(10 * SECOND);
+    let signal = road.nodes[MOBILE].signal(wifi);
+    let source = signal.and_then(|reported| reported.by.as_deref());
+    assert_eq!(source, Some("iw"));
+    road.run_for(50 * SECOND);
+    assert_eq!(road.nodes[MOBILE].signal(wifi), None);
+    assert_eq!(road.used(), (WIFI, Some(Why::Route)));
+    let told = |event: &Event| matches!(event, Event::Signal { .. });
+    assert_eq!(road.count(MOBILE, told), 2);
+    assert_eq!(road.handed_over(), [2, 2]);
+}
+
 /// The hand-over from a way that loses packets loses no more than the way does.
 #[test]
 fn a_stream_survives_a_way_that_fades() {

@@ -40,6 +40,10 @@ pub(super) struct Lane {
     /// True if the child SAs are not sent on, apart from those with traffic of the path's own.
     pub(super) is_off: bool,
     pub(super) is_leaving: bool,
+    /// True if the signal of our address is weak.
+    pub(super) is_weak: bool,
+    /// True if the path works, but others carry what we send, as its signal is weak.
+    pub(super) is_avoided: bool,
 }
 
 /// The child SAs of a path that send or may send, the oldest first.
@@ -85,6 +89,8 @@ impl Lane {
             is_down: false,
             is_off: false,
             is_leaving: false,
+            is_weak: false,
+            is_avoided: false,
         }
     }
 

@@ -4,7 +4,7 @@
 //! Each path has a child SA for the same traffic, and `esp` sends each flow on one of them. An end
 //! that stops sending on a path moves its flows to the others, without a message to the peer. Both
 //! ends decide so independently ([`Health`]), and the initiator at once if packets cannot leave on
-//! the path any more. If all paths are down, all are used, because any may recover.
+//! the path any more, or its signal is weak. If all paths are down, all are used, because any may recover.
 //!
 //! The initiator adds a path for each further pair of addresses that answers, over UDP, the best
 //! first ([`Pauses`]). A path that was lost is added again after a pause that doubles each time,
@@ -81,6 +81,8 @@ pub struct LivePathStatus {
     pub path: Path,
     /// True if it is used.
     pub works: bool,
+    /// True if the signal of our address is weak, and others carry what we send.
+    pub is_avoided: bool,
     /// Traffic that the path carries before all others, at the end of the peer that did not select
     /// it; empty if there is none.
     pub traffic: Vec<TrafficSelector>,
@@ -269,6 +271,7 @@ impl LivePaths {
         let status = |lane: &Lane| LivePathStatus {
             path: lane.path,
             works: !lane.health.is_down(),
+            is_avoided: lane.is_avoided,
             traffic: lane.own.selectors().to_vec(),
             is_shared: !lane.is_off,
         };
@@ -453,6 +456,9 @@ impl Paths {
         let first = self.lanes.get(&FIRST).map(|lane| lane.path);
         let mut removed = Vec::new();
         for (number, lane) in &mut self.lanes {
+            let local = lane.path.local.ip();
+            let mut all = candidates.iter();
+            lane.is_weak = all.any(|way| way.is_weak && way.way.local == local);
             let is_gone = !ways.contains(&ends(lane.path));
             if is_gone {
                 lane.health.leave();
@@ -525,11 +531,12 @@ impl Paths {
         self.at = self.at.min(until);
     }
 
-    /// Stops sending on the paths that are down, unless all are, and sends on all others. A path
-    /// that is to be removed is left first, so that packets under way arrive before that.
+    /// Stops sending on the paths that are down, unless all are, and on those with a weak signal if
+    /// another one works. Sends on all others. A path that is to be removed is left first, so that
+    /// packets under way arrive before that.
     fn apply(&mut self, peer: PeerId, awaits_slot: bool, turn: &mut Turn<'_>) {
         let is_covered = awaits_slot && self.is_covered();
-        let is_open = |number: u8, lane: &Lane| {
+        let is_usable = |number: u8, lane: &Lane| {
             let is_left = match is_covered {
                 true => number == FIRST,
                 false => lane.double.is_some(),
@@ -537,11 +544,16 @@ impl Paths {
             !lane.health.is_down() && !is_left
         };
         let mut all = self.lanes.iter();
+        let any_strong = all.any(|(number, lane)| is_usable(*number, lane) && !lane.is_weak);
+        let is_open =
+            |number: u8, lane: &Lane| is_usable(number, lane) && !(any_strong && lane.is_weak);
+        let mut all = self.lanes.iter();
         let any = all.any(|(number, lane)| is_open(*number, lane));
         let mut all = self.lanes.iter();
         let yields = all.any(|(number, lane)| is_open(*number, lane) && !lane.own.is_reserved());
         let mut retired = Vec::new();
         for (number, lane) in &mut self.lanes {
+            lane.is_avoided = any_strong && lane.is_weak && is_usable(*number, lane);
             lane.switch(any && !is_open(*number, lane), yields, &mut retired, turn);
             // A path that works is not down because another one covers it.
             let is_down = lane.health.is_down();

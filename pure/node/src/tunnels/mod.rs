@@ -637,6 +637,25 @@ impl Tunnels {
         self.outside.set_sources(best);
     }
 
+    /// Handles the signals of local addresses, which a source outside reports.
+    pub fn handle_signal(
+        &mut self,
+        locals: &[IpAddr],
+        percent: u8,
+        by: Option<&str>,
+        turn: &mut Turn<'_>,
+    ) {
+        for local in locals {
+            self.moving.handle_signal(*local, percent, by, turn);
+        }
+        self.live.stir_all();
+    }
+
+    /// Returns the signal of a local address, if a source reports it.
+    pub fn signal(&self, local: IpAddr) -> Option<&mobility::Reported> {
+        self.moving.signal(local)
+    }
+
     /// Returns the IKE SA with a peer, if it is ours to move.
     pub fn movable(&self, peer: PeerId, ike: &ike::Engine) -> Result<IkeSaId, CannotMove> {
         ike.peer(peer).ok_or(UnknownPeer)?;
@@ -670,6 +689,7 @@ impl Tunnels {
                 moves: sa.moves,
                 candidates: self.moving.candidates(sa.id),
                 why: self.moving.why(sa.id),
+                hands_over: self.moving.hands_over(sa.id),
                 live: self.live.status(peer),
             })
         };
@@ -878,7 +898,9 @@ impl Tunnels {
     /// Handles the deadlines of tunnels that move, and of cover traffic.
     pub fn handle_timeout(&mut self, turn: &mut Turn<'_>) {
         self.live.handle_timeout(turn.now);
-        self.moving.handle_timeout(turn.now);
+        if self.moving.handle_timeout(turn) {
+            self.live.stir_all();
+        }
         self.moving.look_up(turn);
         self.cover.handle_timeout(turn.now);
         self.meter.handle_timeout(&self.children, turn);

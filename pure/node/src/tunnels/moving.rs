@@ -7,7 +7,8 @@
 //! and one a second at most.
 //!
 //! If a tunnel can be handed over without a pause ([`ike::Engine::can_hand_over`]), `mobility` has
-//! its ways measured, and asks for hand-overs like an operator.
+//! its ways measured, and asks for hand-overs like an operator. Sources outside may report the
+//! signals of its networks ([`crate::Node::handle_signal`]).
 
 use super::desired::UnknownPeer;
 use super::live_paths::LivePathStatus;
@@ -15,7 +16,8 @@ use crate::Event;
 use crate::effects::{IkeCommand, Turn};
 use esp::Protected;
 use ike::{Measured, NotHandedOver, Tcp};
-use mobility::{Candidate, Carriage, Failure, Fate, NoWay, Paths, Quality, Step, Way, Why};
+use mobility::{Candidate, Carriage, Failure, Fate, NoWay, Paths, Quality, Reported, Signals};
+use mobility::{Step, Way, Why};
 use model::{Carrier, Deadline, IkeSaId, Instant, Path, PeerId, TrafficSelector};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -36,6 +38,8 @@ pub(crate) struct Moving {
     late: BTreeSet<IkeSaId>,
     /// Deadlines of the SAs.
     deadlines: BTreeSet<(Deadline, IkeSaId)>,
+    /// Signals of local addresses, as sources outside report them.
+    signals: Signals,
     /// Number of visits to all SAs.
     #[cfg(test)]
     pub(crate) walks: std::cell::Cell<usize>,
@@ -100,6 +104,8 @@ pub struct PathsStatus {
     pub live: Vec<LivePathStatus>,
     /// Why it is on this path, if it is for us to decide.
     pub why: Option<Why>,
+    /// True if it is for us to decide, and the tunnel can be handed over without a pause.
+    pub hands_over: bool,
 }
 
 impl Moving {
@@ -143,6 +149,62 @@ impl Moving {
     /// Returns why a tunnel is on its path.
     pub(crate) fn why(&self, sa: IkeSaId) -> Option<Why> {
         Some(self.all.get(&sa)?.paths.why())
+    }
+
+    /// Returns true if an IKE SA is ours to hand over without a pause.
+    pub(crate) fn hands_over(&self, sa: IkeSaId) -> bool {
+        let mobile = self.all.get(&sa);
+        mobile.is_some_and(|mobile| mobile.paths.hands_over())
+    }
+
+    /// Returns the signal of a local address, if a source reports it.
+    pub(crate) fn signal(&self, local: IpAddr) -> Option<&Reported> {
+        self.signals.reported(local)
+    }
+
+    /// Handles the signal of a local address, which a source outside reports.
+    pub(crate) fn handle_signal(
+        &mut self,
+        local: IpAddr,
+        percent: u8,
+        by: Option<&str>,
+        turn: &mut Turn<'_>,
+    ) {
+        let by = by.map(str::to_owned);
+        if self.signals.note(local, percent, by, turn.now) {
+            let reported = self.signals.reported(local);
+            turn.add(Event::Signal {
+                local,
+                reported: reported.cloned(),
+            });
+        }
+        // A tunnel that stayed may have another way now.
+        self.follow_signals(turn.now);
+    }
+
+    /// Forgets signals that were not reported again. Returns true if one of them was weak.
+    fn expire_signals(&mut self, turn: &mut Turn<'_>) -> bool {
+        let over = self.signals.expire(turn.now);
+        for local in over.keys() {
+            turn.add(Event::Signal {
+                local: *local,
+                reported: None,
+            });
+        }
+        if !over.is_empty() {
+            self.follow_signals(turn.now);
+        }
+        !over.is_empty()
+    }
+
+    fn follow_signals(&mut self, now: Instant) {
+        let weak = self.signals.weak();
+        self.change_all(|mobile| {
+            mobile.paths.handle_weak(&weak, now);
+            if let Some(next) = &mut mobile.next {
+                next.handle_weak(&weak, now);
+            }
+        });
     }
 
     /// Handles the ways to the peer of one tunnel, for each of its addresses the best first.
@@ -259,8 +321,10 @@ impl Moving {
         let remotes = used.chain(others).filter(|remote| seen.insert(*remote));
         let remotes: Vec<_> = remotes.collect();
         if !self.has(sa) {
+            let mut paths = Paths::new(path, self.carriages(sa, path, turn));
+            paths.handle_weak(&self.signals.weak(), turn.now);
             let mobile = Mobile {
-                paths: Paths::new(path, self.carriages(sa, path, turn)),
+                paths,
                 remotes: Vec::new(),
                 outside: outside(sa, turn),
                 next: None,
@@ -390,14 +454,18 @@ impl Moving {
         self.index(sa, gone.as_ref().and_then(Mobile::poll_timeout));
     }
 
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+    /// Handles deadlines. Returns true if a weak signal does not hold any more.
+    pub(crate) fn handle_timeout(&mut self, turn: &mut Turn<'_>) -> bool {
+        let now = turn.now;
         for sa in self.due(now) {
             self.change(sa, |mobile| mobile.paths.handle_timeout(now));
         }
+        self.expire_signals(turn)
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
-        self.deadlines.first().map(|(deadline, _)| *deadline)
+        let first = self.deadlines.first().map(|(deadline, _)| *deadline);
+        first.into_iter().chain(self.signals.poll_timeout()).min()
     }
 
     fn due(&self, now: Instant) -> Vec<IkeSaId> {
