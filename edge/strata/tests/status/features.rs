@@ -440,7 +440,7 @@ pub const FEATURES: &[Feature] = &[
         id: "soft",
         name: "Moving without a pause by itself: to a better path, and before a path is dead",
         keys: &["peer.probe_paths"],
-        verbs: &["move", "paths"],
+        verbs: &["move", "signal", "paths"],
         not_needed: &[],
     },
     Feature {

@@ -10,7 +10,7 @@ use lab::pair::{
 };
 use lab::process::until;
 use os::Family;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Local addresses of the mobile node on its two networks, of which the routes prefer the first.
 const WIFI: &str = "10.3.0.2";
@@ -134,6 +134,100 @@ fn a_path_that_loses_packets_is_left_before_it_is_dead() -> Result<()> {
     let gaps = streams(&pair, |counters| counters.wait_for_losses(4000))?;
     eprintln!("without measurement: {}", both(gaps));
     leaves_from(&tunnel.mobile, WIFI)
+}
+
+/// A source reports that the signal is weak, and then nothing of the first network arrives any
+/// more. Without the report, the same silence loses packets.
+// Works: soft
+#[lab::test]
+fn a_network_with_a_weak_signal_is_left_before_it_is_silent() -> Result<()> {
+    let silence = |pair: &Pair, counters: &Counters| {
+        pair.between.run("ip link set wireless down")?;
+        counters.wait_for(300)
+    };
+    let (pair, tunnel) = up([CLONES; 2])?;
+    let warned = streams(&pair, |counters| {
+        counters.wait_for(300)?;
+        let said = tunnel.mobile.strata("signal eth0 25 --by modemmanager")?;
+        let signal = &said["signal"];
+        ensure!(signal["weak"] == true, "{said}");
+        ensure!(signal["tunnels"][0]["follows"] == true, "{said}");
+        stays_on(&tunnel, CELL, "weak")?;
+        let text = tunnel.mobile.strata_text("paths")?;
+        for part in ["a weak signal on the path before", "(by modemmanager)"] {
+            ensure!(text.contains(part), "{text}");
+        }
+        silence(&pair, counters)
+    })?;
+    ensure!(warned.iter().all(|way| way.lost == 0), "{}", both(warned));
+    let log = std::fs::read_to_string(tunnel.mobile.log_path())?;
+    ensure!(log.contains("is weak (25 %), says modemmanager"), "{log}");
+    drop((tunnel, pair));
+    let (pair, tunnel) = up([CLONES; 2])?;
+    let unwarned = streams(&pair, |counters| {
+        counters.wait_for(300)?;
+        tunnel.mobile.strata("signal eth0 30")?;
+        silence(&pair, counters)?;
+        leaves_from(&tunnel.mobile, CELL)
+    })?;
+    eprintln!("with a report: {}", both(warned));
+    eprintln!("without one: {}", both(unwarned));
+    let lost = unwarned.iter().any(|way| way.lost > 0);
+    ensure!(lost, "without one: {}", both(unwarned));
+    Ok(())
+}
+
+/// The source dies after two reports, of which the second is above the bound, but not by enough.
+// Recovers: soft
+#[lab::test]
+fn the_report_of_a_source_that_has_died_is_forgotten() -> Result<()> {
+    let (_pair, tunnel) = up([CLONES; 2])?;
+    let mobile = &tunnel.mobile;
+    mobile.strata("signal eth0 10 --by iw")?;
+    stays_on(&tunnel, CELL, "weak")?;
+    let said = mobile.strata("signal eth0 44 --by iw")?;
+    ensure!(said["signal"]["weak"] == true, "{said}");
+    // Half a minute.
+    let back = |paths: &Value| {
+        let office = &paths["paths"]["tunnels"][0];
+        office["local"] == format!("{WIFI}:4500").as_str() && office["why"] == "route"
+    };
+    let forgotten = mobile.wait_until("paths", DEADLINE, back);
+    let paths = forgotten.context("the tunnel is not back on the first network")?;
+    let candidates = &paths["paths"]["tunnels"][0]["candidates"];
+    ensure!(candidates[0]["signal"].is_null(), "{paths}");
+    let log = std::fs::read_to_string(mobile.log_path())?;
+    ensure!(log.contains("is not reported any more"), "{log}");
+    ensure!(handed_over(mobile)? == 2, "{log}");
+    Ok(())
+}
+
+// Refuses: soft
+#[lab::test]
+fn a_signal_that_cannot_be_used_is_refused_with_the_fix() -> Result<()> {
+    let (pair, tunnel) = up([CLONES, ""])?;
+    let mobile = &tunnel.mobile;
+    mobile.refuses("signal wwan7 25", "there is no interface wwan7")?;
+    mobile.refuses("signal wwan7 25", "eth1")?;
+    mobile.refuses("signal eth0 101", "2 * (dBm + 100)")?;
+    mobile.refuses("signal eth0 -80", "2 * (dBm + 100)")?;
+    mobile.refuses("signal eth0 25 --by network/manager", "--by modemmanager")?;
+    let over = json!({"interface": "eth0", "percent": 101});
+    let refused = mobile
+        .ask("signal", over)
+        .map_err(|error| format!("{error:?}"));
+    let fix = |error: &String| error.contains("2 * (dBm + 100)");
+    ensure!(refused.as_ref().is_err_and(fix), "{refused:?}");
+    // Without clones at the other end, the tunnel stays, and the answer says why.
+    let said = mobile.strata_text("signal eth0 0")?;
+    ensure!(said.contains("office does not follow signals"), "{said}");
+    ensure!(said.contains("clone = true"), "{said}");
+    leaves_from(mobile, WIFI)?;
+    // At the other end, no tunnel is its own to move.
+    let said = tunnel.gateway.strata("signal eth0 0")?;
+    ensure!(said["signal"]["tunnels"] == json!([]), "{said}");
+    pair.mobile.run("ip link set eth1 down")?;
+    mobile.refuses("signal eth1 25", "ip link set eth1 up")
 }
 
 // Refuses: soft
