@@ -357,7 +357,7 @@ impl Node {
 
     /// Returns the signal of a local address, if a source reports it.
     pub fn signal(&self, local: IpAddr) -> Option<&Reported> {
-        self.own.tunnels.signal(local)
+        self.own.tunnels.signal_of(local)
     }
 
     fn start_asked(&mut self, peer: &str, goal: Goal, now: Instant) -> Result<Path, CannotMove> {

@@ -652,7 +652,7 @@ impl Tunnels {
     }
 
     /// Returns the signal of a local address, if a source reports it.
-    pub fn signal(&self, local: IpAddr) -> Option<&mobility::Reported> {
+    pub fn signal_of(&self, local: IpAddr) -> Option<&mobility::Reported> {
         self.moving.signal(local)
     }
 
