@@ -7,8 +7,8 @@
 //! signal is weak. Without a way that the routes prefer, the quicker of two others is used. Each
 //! decision has a hysteresis: a way that is preferred, or taken instead of one with a weak signal,
 //! has to exist for a while, for longer after each move that follows another one soon; a way that
-//! faded has to answer for a while, for longer each time; a way whose signal is good again is as one
-//! that is new; a quicker way has to be quicker by a quarter for a while.
+//! faded has to answer for a while, for longer each time; a way whose signal is good again counts as
+//! new; a quicker way has to be quicker by a quarter for a while.
 //!
 //! Loss counts for more than a signal: a way that fades is left for one with a weak signal that
 //! answers, if there is no other.

@@ -218,11 +218,13 @@ fn a_path_with_a_weak_signal_is_avoided_by_the_end_that_has_it() {
     let before = [MOBILE, GATEWAY].map(|who| sent(&world, who));
     stream(&mut world, 100..200);
     let after = [MOBILE, GATEWAY].map(|who| sent(&world, who));
-    let still = |who: usize| {
+    let least = |who: usize| {
         let both = before[who].iter().zip(&after[who]);
-        both.filter(|(before, after)| before < after).count()
+        both.map(|(before, after)| after - before).min()
     };
-    assert_eq!([still(0), still(1)], [1, 2]);
+    // Of 1,600 packets. The mobile node answers pings of the gateway there.
+    assert!(least(0) < Some(20), "{before:?} {after:?}");
+    assert!(least(1) > Some(90), "{before:?} {after:?}");
     report(&mut world, 80);
     assert_eq!(avoided(&world), [false, false]);
     stream(&mut world, 200..300);

@@ -4,7 +4,8 @@
 //! Each path has a child SA for the same traffic, and `esp` sends each flow on one of them. An end
 //! that stops sending on a path moves its flows to the others, without a message to the peer. Both
 //! ends decide so independently ([`Health`]), and the initiator at once if packets cannot leave on
-//! the path any more, or its signal is weak. If all paths are down, all are used, because any may recover.
+//! the path any more, or its signal is weak. If all paths are down, all are used, because any may
+//! recover.
 //!
 //! The initiator adds a path for each further pair of addresses that answers, over UDP, the best
 //! first ([`Pauses`]). A path that was lost is added again after a pause that doubles each time,
