@@ -78,7 +78,7 @@ pub enum Chosen {
     Asked,
     /// The path before lost packets.
     Faded,
-    /// The path before had a weak signal, as a source outside has reported.
+    /// The path before had a weak signal, as an external source has reported.
     Weak,
     /// The path before did not answer.
     Silent,
@@ -107,12 +107,12 @@ pub struct Candidate {
     /// Loss among the newest 20 requests, in per cent, if the path is measured.
     #[serde(default)]
     pub lost_percent: Option<u8>,
-    /// Signal of the local address, if a source outside reports it.
+    /// Signal of the local address, if an external source reports it.
     #[serde(default)]
     pub signal: Option<Strength>,
 }
 
-/// The signal of a network, as a source outside has reported it in the last 30 seconds.
+/// The signal of a network, as an external source has reported it in the last 30 seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Strength {
     /// The signal in per cent.
@@ -122,6 +122,11 @@ pub struct Strength {
     /// Name of the source, if it was given.
     #[serde(default)]
     pub by: Option<String>,
+}
+
+impl Strength {
+    /// What to write instead of a number that is no share.
+    pub const FIX: &str = "for dBm, write 2 * (dBm + 100)";
 }
 
 /// One of several paths that carry packets at the same time.

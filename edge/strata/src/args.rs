@@ -8,7 +8,7 @@ use crate::init::Init;
 use crate::pki::Pki;
 use crate::status;
 use clap::{Parser, Subcommand};
-use control::Request;
+use control::{Request, Strength};
 use std::net::IpAddr;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
@@ -232,8 +232,7 @@ pub enum Question {
 /// Parses a signal.
 fn percent(text: &str) -> Result<u8, String> {
     let percent = text.parse().ok().filter(|percent| *percent <= 100);
-    let fix = "a signal is 0 to 100 per cent; for dBm, write 2 * (dBm + 100)";
-    percent.ok_or_else(|| fix.to_owned())
+    percent.ok_or_else(|| format!("a signal is 0 to 100 per cent; {}", Strength::FIX))
 }
 
 /// A folder, or `None` for `off`.

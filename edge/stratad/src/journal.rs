@@ -308,27 +308,31 @@ impl Journal {
                     ),
                 }
             }
-            Event::Signal { local, reported } => match reported {
-                Some(Reported {
-                    percent,
-                    is_weak,
-                    by,
-                    ..
-                }) => {
-                    let by = by.as_deref().unwrap_or("a source without a name");
-                    match is_weak {
-                        true => tracing::info!(
-                            "signal of {local} is weak ({percent} %), says {by}: tunnels leave it if another path works"
-                        ),
-                        false => tracing::info!(
-                            "signal of {local} is not weak any more ({percent} %), says {by}"
-                        ),
+            Event::Signal { locals, reported } => {
+                let locals: Vec<_> = locals.iter().map(ToString::to_string).collect();
+                let local = locals.join(", ");
+                match reported {
+                    Some(Reported {
+                        percent,
+                        is_weak,
+                        by,
+                        ..
+                    }) => {
+                        let by = by.as_deref().unwrap_or("an unnamed source");
+                        match is_weak {
+                            true => tracing::info!(
+                                "signal of {local} is weak ({percent} %), says {by}: tunnels leave it if another path works"
+                            ),
+                            false => tracing::info!(
+                                "signal of {local} is not weak any more ({percent} %), says {by}"
+                            ),
+                        }
                     }
+                    None => tracing::info!(
+                        "the weak signal of {local} is not reported any more: tunnels may use it again"
+                    ),
                 }
-                None => tracing::info!(
-                    "signal of {local} was weak, and is not reported any more: tunnels may use it again"
-                ),
-            },
+            }
             Event::GrantEnded {
                 sa,
                 node,

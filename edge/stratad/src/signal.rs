@@ -1,7 +1,7 @@
-//! `strata signal`: a source outside reports the signal of an interface's network.
+//! `strata signal`: an external source reports the signal of an interface's network.
 
 use crate::interface;
-use control::{Failure, Response, Signal, SignalTunnel};
+use control::{Failure, Response, Signal, SignalTunnel, Strength};
 use model::Instant;
 use node::{Node, PathsStatus};
 use std::net::IpAddr;
@@ -31,14 +31,15 @@ fn record(report: Report, node: &mut Node, now: Instant) -> Result<Signal, Failu
         by,
     } = report;
     check(percent, by.as_deref())?;
-    let addresses = interface::addresses(&interface)?;
+    let mut addresses = interface::addresses(&interface)?;
+    // Several interfaces may have the same one.
+    addresses.retain(|local| !is_link_local(*local) || is_used(*local, node));
     node.handle_signal(&addresses, percent, by.as_deref(), now);
     let mut strengths = addresses.iter().filter_map(|local| node.signal(*local));
-    // An address that is new may not be weak yet.
     let weak = strengths.any(|reported| reported.is_weak);
     Ok(Signal {
         interface,
-        strength: control::Strength { percent, weak, by },
+        strength: Strength { percent, weak, by },
         tunnels: tunnels(&addresses, node),
     })
 }
@@ -46,7 +47,7 @@ fn record(report: Report, node: &mut Node, now: Instant) -> Result<Signal, Failu
 fn check(percent: u8, by: Option<&str>) -> Result<(), Failure> {
     if percent > 100 {
         let message = format!("a signal is 0 to 100 per cent, not {percent}");
-        return Err(Failure::new(message, "for dBm, report 2 * (dBm + 100)"));
+        return Err(Failure::new(message, Strength::FIX));
     }
     let fits = |by: &str| {
         let mut all = by.chars();
@@ -62,6 +63,20 @@ fn check(percent: u8, by: Option<&str>) -> Result<(), Failure> {
     }
 }
 
+fn is_link_local(local: IpAddr) -> bool {
+    match local {
+        IpAddr::V4(local) => local.is_link_local(),
+        IpAddr::V6(local) => local.is_unicast_link_local(),
+    }
+}
+
+/// Returns true if a tunnel has a path from an address.
+fn is_used(local: IpAddr, node: &Node) -> bool {
+    let paths = node.paths();
+    let mut ways = paths.iter().flat_map(|status| &status.candidates);
+    ways.any(|candidate| candidate.way.local == local)
+}
+
 /// Returns the tunnels that have a path from one of these addresses and are ours to move.
 fn tunnels(addresses: &[IpAddr], node: &Node) -> Vec<SignalTunnel> {
     let paths = node.paths();
@@ -71,7 +86,7 @@ fn tunnels(addresses: &[IpAddr], node: &Node) -> Vec<SignalTunnel> {
     };
     let tunnels = paths.iter().filter(uses).map(|status| SignalTunnel {
         name: node.name(status.peer).to_owned(),
-        follows: status.hands_over || status.live.len() > 1,
+        follows: status.hands_over && !status.path.is_stream() || !status.live.is_empty(),
     });
     let mut tunnels: Vec<_> = tunnels.collect();
     tunnels.sort_by(|a, b| a.name.cmp(&b.name));
@@ -79,9 +94,9 @@ fn tunnels(addresses: &[IpAddr], node: &Node) -> Vec<SignalTunnel> {
 }
 
 /// Returns the signal of a local address, if a source reports it.
-pub fn strength(local: IpAddr, node: &Node) -> Option<control::Strength> {
+pub fn strength(local: IpAddr, node: &Node) -> Option<Strength> {
     let reported = node.signal(local)?;
-    Some(control::Strength {
+    Some(Strength {
         percent: reported.percent,
         weak: reported.is_weak,
         by: reported.by.clone(),

@@ -9,7 +9,7 @@
 //! * If both ends allow hand-overs without a pause ([`Paths::allow_soft`]), the tunnel is handed
 //!   over while its current way works, and moves at once only if that way is gone. Ways are then
 //!   measured, and a way that fades is left before it is silent (`soft.rs`). So is one whose
-//!   network has a weak signal, if a source outside reports it ([`Signals`]).
+//!   network has a weak signal, if an external source reports it ([`Signals`]).
 //! * The tunnel leaves a silent path only when another path answers. Until then, or until the
 //!   tunnel is given up, all other paths are tried in turn: a hint that a path is dead may be wrong
 //!   or forged (section 5.4), an answer is not.

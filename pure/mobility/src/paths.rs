@@ -1,7 +1,7 @@
 //! Path selection for one tunnel.
 
 use crate::quality::Quality;
-use crate::soft::{Failure, Fate, Handing, Soft, View, Why};
+use crate::soft::{CALM, Failure, Fate, Handing, Soft, View, Why};
 use model::{Carrier, Deadline, Instant, Path};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -166,6 +166,10 @@ impl Paths {
             }
             candidate.is_weak = is_weak;
         }
+        let is_doubtful = self.view().is_doubtful();
+        if let Some(soft) = self.soft.as_mut().filter(|_| is_doubtful) {
+            soft.hasten(now);
+        }
         self.judge(now);
     }
 
@@ -243,7 +247,17 @@ impl Paths {
                 self.chosen = asked.then_some(handing.to.local.ip()).or(self.chosen);
                 self.take(handing.to, handing.why, now);
             }
+            Failure::Refused if handing.why == Why::Weak => self.put_off(handing.to, now),
             Failure::Refused => {}
+        }
+    }
+
+    /// Has a way that the peer refused a tunnel on wait, as long as a calm tunnel lasts, before it
+    /// counts as steady.
+    fn put_off(&mut self, path: Path, now: Instant) {
+        let mut candidates = self.candidates.iter_mut();
+        if let Some(known) = candidates.find(|known| known.leads_along(path)) {
+            known.since = now + CALM;
         }
     }
 
@@ -391,7 +405,8 @@ impl Paths {
         };
         if let Some((to, why)) = soft.target(&self.view(), now) {
             let path = self.path(to);
-            soft.begin(path, why, true, now);
+            // A forecast is no reason for a pause.
+            soft.begin(path, why, why != Why::Weak, now);
             self.step = Some(Step::HandOver(path));
         }
         self.soft = Some(soft);
@@ -462,7 +477,7 @@ impl Paths {
         let fitting = || self.candidates.iter().filter(fits);
         let sound = || fitting().filter(|candidate| !candidate.quality.fades());
         // Only hand-overs follow a signal: it is no reason for a pause.
-        let follows = self.soft.is_some();
+        let follows = self.soft.is_some() && !self.current.is_stream();
         let strong = sound().find(|candidate| !(follows && candidate.is_weak));
         let best = strong.or_else(|| sound().next());
         let best = best.or_else(|| fitting().next()).copied();

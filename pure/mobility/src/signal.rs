@@ -1,8 +1,8 @@
-//! Signals of the networks of local addresses, as sources outside report them: a connection
+//! Signals of the networks of local addresses, as external sources report them: a connection
 //! manager, or a script that reads the state of a modem.
 //!
-//! A signal below [`WEAK`] is weak until it is [`GOOD`]. A report holds for [`HOLDS`], so that the
-//! last report of a source that has stopped does not count for ever.
+//! A signal below [`WEAK`] is weak until it is [`GOOD`]. A report expires after [`HOLDS`], so that
+//! the last one of a source that has stopped has no effect.
 
 use model::{Deadline, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,22 +35,36 @@ pub struct Reported {
 }
 
 impl Signals {
-    /// Records a report. Returns true if the signal is weak now and was not before, or the other
-    /// way round.
-    pub fn note(&mut self, local: IpAddr, percent: u8, by: Option<String>, now: Instant) -> bool {
-        let was_weak = self.all.get(&local).is_some_and(|before| before.is_weak);
+    /// Records a report about a network, with all local addresses there. Returns the addresses for
+    /// which it crosses a threshold.
+    pub fn note(
+        &mut self,
+        locals: &[IpAddr],
+        percent: u8,
+        by: Option<&str>,
+        now: Instant,
+    ) -> Vec<IpAddr> {
+        let weak = self.weak();
+        // An address that is new in a weak network is weak too.
+        let was_weak = locals.iter().any(|local| weak.contains(local));
         let is_weak = percent < if was_weak { GOOD } else { WEAK };
-        let reported = Reported {
-            percent,
-            is_weak,
-            by,
-            until: now + HOLDS,
-        };
-        self.all.insert(local, reported);
-        was_weak != is_weak
+        for local in locals {
+            let reported = Reported {
+                percent,
+                is_weak,
+                by: by.map(str::to_owned),
+                until: now + HOLDS,
+            };
+            self.all.insert(*local, reported);
+        }
+        let changed = locals.iter();
+        changed
+            .filter(|local| weak.contains(*local) != is_weak)
+            .copied()
+            .collect()
     }
 
-    /// Forgets the reports that do not hold any more, and returns the weak ones.
+    /// Removes expired reports, and returns the weak ones.
     pub fn expire(&mut self, now: Instant) -> BTreeMap<IpAddr, Reported> {
         let over = self.all.extract_if(.., |_, reported| reported.until <= now);
         over.filter(|(_, reported)| reported.is_weak).collect()
@@ -91,18 +105,28 @@ mod tests {
     fn a_signal_that_was_weak_has_to_be_well_above_the_bound() {
         let mut signals = Signals::default();
         let reports = [30, 29, 30, 44, 0, 45, 30, 100, 29];
-        let changes = reports.map(|percent| signals.note(WIFI, percent, None, at(0)));
+        let changes = reports.map(|percent| !signals.note(&[WIFI], percent, None, at(0)).is_empty());
         let [o, x] = [false, true];
         assert_eq!(changes, [o, x, o, o, o, x, o, o, x]);
         assert_eq!(signals.weak(), [WIFI].into());
     }
 
     #[test]
+    fn a_new_address_of_a_weak_network_is_weak() {
+        let new = IpAddr::V4(std::net::Ipv4Addr::new(192, 168, 1, 3));
+        let mut signals = Signals::default();
+        assert_eq!(signals.note(&[WIFI], 20, None, at(0)), [WIFI]);
+        assert_eq!(signals.note(&[WIFI, new], 40, None, at(1)), [new]);
+        assert_eq!(signals.weak(), [WIFI, new].into());
+        assert_eq!(signals.note(&[WIFI, new], 45, None, at(2)), [WIFI, new]);
+    }
+
+    #[test]
     fn a_report_holds_for_thirty_seconds() {
         let mut signals = Signals::default();
         assert_eq!(signals.poll_timeout(), None);
-        signals.note(WIFI, 10, Some("iw".to_owned()), at(0));
-        signals.note(WIFI, 20, Some("iw".to_owned()), at(5));
+        signals.note(&[WIFI], 10, Some("iw"), at(0));
+        signals.note(&[WIFI], 20, Some("iw"), at(5));
         assert_eq!(signals.poll_timeout().map(|due| due.at), Some(at(35)));
         assert!(signals.expire(at(34)).is_empty());
         assert_eq!(signals.reported(WIFI).map(|held| held.percent), Some(20));
@@ -113,7 +137,7 @@ mod tests {
             (None, None)
         );
         // A good signal is forgotten as well.
-        signals.note(WIFI, 90, None, at(40));
+        signals.note(&[WIFI], 90, None, at(40));
         assert!(signals.expire(at(70)).is_empty());
         assert_eq!(signals.reported(WIFI), None);
     }

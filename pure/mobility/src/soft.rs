@@ -7,8 +7,8 @@
 //! signal is weak. Without a way that the routes prefer, the quicker of two others is used. Each
 //! decision has a hysteresis: a way that is preferred, or taken instead of one with a weak signal,
 //! has to exist for a while, for longer after each move that follows another one soon; a way that
-//! faded has to answer for a while, for longer each time; a way whose signal is good again counts as
-//! new; a quicker way has to be quicker by a quarter for a while.
+//! faded has to answer for a while, for longer each time; a way whose signal is good again counts
+//! as new; a quicker way has to be quicker by a quarter for a while.
 //!
 //! Loss counts for more than a signal: a way that fades is left for one with a weak signal that
 //! answers, if there is no other.
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Time that a way has to exist before it is preferred, or taken instead of a weak one. It doubles
 /// with each move that follows another one within [`CALM`], [`MOST_FLAPS`] times at most.
 const STEADY: Duration = Duration::from_secs(2);
-const CALM: Duration = Duration::from_secs(60);
+pub(crate) const CALM: Duration = Duration::from_secs(60);
 const MOST_FLAPS: u32 = 6;
 
 /// Time for which another way has to be quicker.
@@ -172,7 +172,7 @@ impl Soft {
         }
         let here = view.here()?;
         if let Some(fault) = here.fault() {
-            let other = view.refuge(here, !self.every.is_zero())?;
+            let other = view.alternative(here, !self.every.is_zero())?;
             // Loss does not wait.
             let goes = fault != Why::Weak || self.is_steady(other, now);
             return goes.then_some((other, fault));
@@ -246,10 +246,19 @@ impl Soft {
     pub(crate) fn note_measured(&mut self, is_doubtful: bool, now: Instant) {
         // The current way and the others take turns.
         let pause = match is_doubtful {
-            true => (self.every / HASTE).max(SHORTEST) / 2,
+            true => self.shortest_pause(),
             false => self.every / 2,
         };
         self.at = now + pause;
+    }
+
+    /// Has the next measurement take place soon, as the current way is doubtful.
+    pub(crate) fn hasten(&mut self, now: Instant) {
+        self.at = self.at.min(now + self.shortest_pause());
+    }
+
+    fn shortest_pause(&self) -> Duration {
+        (self.every / HASTE).max(SHORTEST) / 2
     }
 }
 
@@ -310,8 +319,8 @@ impl View<'_> {
         way.leads_along(self.current).then_some(why)
     }
 
-    /// Returns the way to take instead of one with a fault.
-    fn refuge(&self, here: Candidate, is_measured: bool) -> Option<Candidate> {
+    /// Returns the way to leave a faulty one for.
+    fn alternative(&self, here: Candidate, is_measured: bool) -> Option<Candidate> {
         let preferred = self.preferred().map(|(way, _)| way);
         let preferred = preferred.filter(|way| !is_measured || way.quality.answers());
         let strong = preferred.or_else(|| self.cheapest(here, is_measured));

@@ -441,11 +441,11 @@ pub enum Event {
         /// True if it is used.
         works: bool,
     },
-    /// The signal of a local address is weak, or it is not any more because it is good again or no
-    /// longer reported.
+    /// The signal of a network is weak, or it is not any more because it is good again or no longer
+    /// reported.
     Signal {
-        /// The address.
-        local: IpAddr,
+        /// Local addresses in the network, at least one.
+        locals: Vec<IpAddr>,
         /// The newest report; `None` if it does not hold any more.
         reported: Option<Reported>,
     },

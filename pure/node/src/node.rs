@@ -339,9 +339,9 @@ impl Node {
         }
     }
 
-    /// Handles the signal of the network of local addresses, in per cent, which a source outside
-    /// reports, such as a connection manager. Tunnels leave a weak one without a pause if another
-    /// path works. The report holds for half a minute.
+    /// Handles the signal of a network with these local addresses, in per cent, which an external
+    /// source reports, such as a connection manager. Tunnels leave a weak one without a pause if
+    /// another path works. The report expires after half a minute.
     pub fn handle_signal(
         &mut self,
         locals: &[IpAddr],

@@ -222,7 +222,10 @@ fn a_signal_that_cannot_be_used_is_refused_with_the_fix() -> Result<()> {
     let said = mobile.strata_text("signal eth0 0")?;
     ensure!(said.contains("office does not follow signals"), "{said}");
     ensure!(said.contains("clone = true"), "{said}");
-    leaves_from(mobile, WIFI)?;
+    streams(&pair, |counters| counters.wait_for(6000))?;
+    let paths = mobile.strata("paths")?;
+    let local = &paths["paths"]["tunnels"][0]["local"];
+    ensure!(*local == format!("{WIFI}:4500").as_str(), "{paths}");
     // At the other end, no tunnel is its own to move.
     let said = tunnel.gateway.strata("signal eth0 0")?;
     ensure!(said["signal"]["tunnels"] == json!([]), "{said}");

@@ -53,7 +53,7 @@ impl<F: FnMut(Path, Instant) -> Option<Duration>> Ground<F> {
 
     /// A source reports the signal of a local address.
     fn signal(&mut self, local: &str, percent: u8) {
-        self.signals.note(ip(local), percent, None, self.now);
+        self.signals.note(&[ip(local)], percent, None, self.now);
         self.follow_signals();
     }
 

@@ -271,6 +271,34 @@ fn a_better_way_is_taken_without_loss_and_one_that_is_gone_at_once() {
     road.never_down();
 }
 
+/// Round trips of 20 and 600 ms, and equal ones. To a slower way, packets pause for what its delay is
+/// longer: the last one of the quicker way arrives before the first one there. Otherwise no pause is
+/// longer than the interval of the packets.
+#[test]
+fn a_hand_over_between_ways_of_any_delay_loses_nothing_and_pauses_for_the_difference_alone() {
+    for round_trips in [[20, 20], [600, 600], [600, 20], [20, 600]] {
+        let mut road = Road::new(true, EVERY, 1);
+        let [wifi, cell] = round_trips.map(|round_trip| Hop {
+            delay: MS * round_trip / 2,
+            ..Hop::PERFECT
+        });
+        road.set_there(WIFI, false);
+        road.run_for(5 * SECOND);
+        road.hops = [wifi, cell];
+        road.run_for(30 * SECOND);
+        assert_eq!(road.used().0, CELL);
+        road.set_there(WIFI, true);
+        road.stream(30 * SECOND);
+        assert_eq!(road.used(), (WIFI, Some(Why::Route)));
+        assert_eq!(road.handed_over(), [1, 1]);
+        let (lost, longest) = road.losses();
+        assert_eq!(lost, [0, 0], "{round_trips:?}");
+        let pause = wifi.delay.saturating_sub(cell.delay) + MS;
+        assert!(longest <= pause, "{round_trips:?}: {longest:?}");
+        road.never_down();
+    }
+}
+
 /// The negative control: with a gateway that allows no clones, the return is not a hand-over.
 #[test]
 fn without_clones_at_both_ends_nothing_is_measured_and_moves_are_as_before() {
@@ -340,7 +368,7 @@ fn a_way_with_a_weak_signal_is_left_before_it_is_dead() {
 }
 
 #[test]
-fn a_source_that_has_stopped_is_told_of_once_and_its_report_forgotten() {
+fn an_expired_report_is_logged_once_and_removed() {
     let mut road = Road::new(true, EVERY, 1);
     road.run_for(20 * SECOND);
     let (now, wifi) = (road.now, LOCALS[WIFI].into());

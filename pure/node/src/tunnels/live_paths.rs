@@ -545,7 +545,10 @@ impl Paths {
             !lane.health.is_down() && !is_left
         };
         let mut all = self.lanes.iter();
-        let any_strong = all.any(|(number, lane)| is_usable(*number, lane) && !lane.is_weak);
+        // A path that is reserved for other traffic is no reason to leave a weak one.
+        let any_strong = all.any(|(number, lane)| {
+            is_usable(*number, lane) && !lane.is_weak && !lane.own.is_reserved()
+        });
         let is_open =
             |number: u8, lane: &Lane| is_usable(number, lane) && !(any_strong && lane.is_weak);
         let mut all = self.lanes.iter();

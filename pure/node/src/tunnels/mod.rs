@@ -637,7 +637,7 @@ impl Tunnels {
         self.outside.set_sources(best);
     }
 
-    /// Handles the signals of local addresses, which a source outside reports.
+    /// Handles the signals of local addresses, which an external source reports.
     pub fn handle_signal(
         &mut self,
         locals: &[IpAddr],
@@ -645,9 +645,7 @@ impl Tunnels {
         by: Option<&str>,
         turn: &mut Turn<'_>,
     ) {
-        for local in locals {
-            self.moving.handle_signal(*local, percent, by, turn);
-        }
+        self.moving.handle_signal(locals, percent, by, turn);
         self.live.stir_all();
     }
 

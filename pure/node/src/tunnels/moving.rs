@@ -38,7 +38,7 @@ pub(crate) struct Moving {
     late: BTreeSet<IkeSaId>,
     /// Deadlines of the SAs.
     deadlines: BTreeSet<(Deadline, IkeSaId)>,
-    /// Signals of local addresses, as sources outside report them.
+    /// Signals of local addresses, as external sources report them.
     signals: Signals,
     /// Number of visits to all SAs.
     #[cfg(test)]
@@ -162,21 +162,19 @@ impl Moving {
         self.signals.reported(local)
     }
 
-    /// Handles the signal of a local address, which a source outside reports.
+    /// Handles the signal of a network with these local addresses, which an external source
+    /// reports.
     pub(crate) fn handle_signal(
         &mut self,
-        local: IpAddr,
+        locals: &[IpAddr],
         percent: u8,
         by: Option<&str>,
         turn: &mut Turn<'_>,
     ) {
-        let by = by.map(str::to_owned);
-        if self.signals.note(local, percent, by, turn.now) {
-            let reported = self.signals.reported(local);
-            turn.add(Event::Signal {
-                local,
-                reported: reported.cloned(),
-            });
+        let locals = self.signals.note(locals, percent, by, turn.now);
+        if let Some(first) = locals.first() {
+            let reported = self.signals.reported(*first).cloned();
+            turn.add(Event::Signal { locals, reported });
         }
         // A tunnel that stayed may have another way now.
         self.follow_signals(turn.now);
@@ -185,16 +183,15 @@ impl Moving {
     /// Forgets signals that were not reported again. Returns true if one of them was weak.
     fn expire_signals(&mut self, turn: &mut Turn<'_>) -> bool {
         let over = self.signals.expire(turn.now);
-        for local in over.keys() {
-            turn.add(Event::Signal {
-                local: *local,
-                reported: None,
-            });
+        if over.is_empty() {
+            return false;
         }
-        if !over.is_empty() {
-            self.follow_signals(turn.now);
-        }
-        !over.is_empty()
+        turn.add(Event::Signal {
+            locals: over.into_keys().collect(),
+            reported: None,
+        });
+        self.follow_signals(turn.now);
+        true
     }
 
     fn follow_signals(&mut self, now: Instant) {

@@ -1,4 +1,4 @@
-//! Ways that are left because a source outside reports a weak signal.
+//! Ways that are left because an external source reports a weak signal.
 
 use super::{BOTH, CELL, EVERY, GATEWAY, Ground, MS, OTHER, SECOND, TAKES, WIFI};
 use super::{is_wifi, path, random, standing, ways};
@@ -99,6 +99,10 @@ fn a_weak_signal_is_no_reason_to_move_if_no_other_way_is_better() {
     let mut both = good();
     both.signal(CELL, 10);
     both.report_for(WIFI, 5, 2);
+    // Not even for the way that the routes prefer.
+    both.ways(&[BOTH[1], BOTH[0]]);
+    both.signal(CELL, 10);
+    both.report_for(WIFI, 5, 2);
     let mut dead = Ground::new(EVERY, |path, _| is_wifi(path).then_some(20 * MS));
     dead.run_for(100 * SECOND);
     dead.report_for(WIFI, 5, 10);
@@ -171,6 +175,43 @@ fn a_tunnel_that_cannot_be_handed_over_stays() {
     paths.handle_ways(&ways(&BOTH), Instant::ZERO);
     assert_eq!((paths.poll_step(), paths.poll_timeout()), (None, None));
     assert!(paths.candidates()[0].is_weak);
+}
+
+/// The network has two addresses. What is reported of it concerns both.
+#[test]
+fn a_weak_network_is_not_left_for_another_address_in_it() {
+    let second = "192.168.1.3";
+    let all = [BOTH[0], (second, GATEWAY), BOTH[1]];
+    let mut ground = Ground::new(EVERY, |_, _| Some(20 * MS));
+    ground.ways(&all);
+    ground.run_for(100 * SECOND);
+    let locals = [WIFI, second].map(super::ip);
+    ground.signals.note(&locals, 20, None, ground.now);
+    ground.follow_signals();
+    ground.run_for(20 * SECOND);
+    assert_eq!(ground.taken(), [(path(CELL, GATEWAY), Why::Weak)]);
+}
+
+/// A forecast is no reason for a pause, nor for a request each second.
+#[test]
+fn a_hand_over_that_the_peer_refuses_is_tried_again_after_a_minute_and_never_becomes_a_move() {
+    let mut ground = good();
+    let weak = [super::ip(WIFI)].into();
+    let hand_over = Some(Step::HandOver(path(CELL, GATEWAY)));
+    ground.paths.handle_weak(&weak, ground.now);
+    assert_eq!(ground.paths.poll_step(), hand_over);
+    let refused = ground.now;
+    ground.paths.handle_not_handed_over(Failure::Refused, refused);
+    let mut next = ground.paths.poll_step();
+    while next != hand_over {
+        assert!(matches!(next, None | Some(Step::Measure(_))), "{next:?}");
+        ground.now += SECOND;
+        assert!(ground.now - refused < 100 * SECOND, "not tried again");
+        ground.paths.handle_weak(&weak, ground.now);
+        next = ground.paths.poll_step();
+    }
+    assert!(ground.now - refused > 59 * SECOND);
+    assert_eq!(ground.paths.current(), path(WIFI, GATEWAY));
 }
 
 #[test]
