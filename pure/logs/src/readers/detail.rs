@@ -1,0 +1,143 @@
+//! FreeRADIUS accounting, as module `detail` writes it.
+//!
+//! A record is a line with a time, attributes in indented lines, and an empty line. `Timestamp` is
+//! when the server received the record; `Acct-Delay-Time` says how long it was on its way (RFC 2866
+//! section 5.2). A counter of octets is continued in `Acct-*-Gigawords` (RFC 2869 section 5.1).
+
+use super::text::{address, name, number};
+use crate::{Clock, Kind, Note, Notes, Octets, Reader, Why};
+use crypto::UnixTime;
+use std::time::Duration;
+
+/// Reader of `detail` files.
+#[derive(Default)]
+pub(super) struct Detail {
+    record: Record,
+}
+
+/// The attributes of a record so far.
+#[derive(Default)]
+struct Record {
+    kind: Option<Kind>,
+    header: Option<UnixTime>,
+    timestamp: Option<UnixTime>,
+    delay: u64,
+    session: String,
+    unique: String,
+    user: String,
+    gateway: String,
+    client: String,
+    lasted: Option<Duration>,
+    input: Counter,
+    output: Counter,
+    fault: Option<Why>,
+}
+
+/// A counter in two attributes.
+#[derive(Default)]
+struct Counter {
+    low: Option<u64>,
+    wraps: u64,
+}
+
+impl Counter {
+    fn octets(&self) -> Option<u64> {
+        let high = self.wraps.min(1 << 31) << 32;
+        self.low.map(|low| low.saturating_add(high))
+    }
+}
+
+pub(super) fn is_line(line: &str) -> bool {
+    line.starts_with('\t') && line.trim_start().starts_with("Acct-Status-Type = ")
+}
+
+impl Reader for Detail {
+    fn line(&mut self, line: &str, clock: &mut Clock, to: &mut dyn Notes) -> Result<(), Why> {
+        if line.starts_with(['\t', ' ']) {
+            if let Some((attribute, value)) = line.trim().split_once(" = ") {
+                let taken = self.record.take(attribute, value.trim_matches('"'));
+                self.record.fault = self.record.fault.or(taken.err());
+            }
+            return Ok(());
+        }
+        let ended = self.end_of_file(clock, to);
+        self.record.header = clock.read(line);
+        ended
+    }
+
+    /// The last record need not be followed by an empty line.
+    fn end_of_file(&mut self, clock: &mut Clock, to: &mut dyn Notes) -> Result<(), Why> {
+        std::mem::take(&mut self.record).tell(clock, to)
+    }
+}
+
+impl Record {
+    fn take(&mut self, attribute: &str, value: &str) -> Result<(), Why> {
+        match attribute {
+            "Acct-Status-Type" => {
+                self.kind = match value {
+                    "Start" => Some(Kind::Begun),
+                    "Interim-Update" | "Alive" => Some(Kind::Seen),
+                    "Stop" => Some(Kind::Ended),
+                    "Accounting-On" | "Accounting-Off" => Some(Kind::Restarted),
+                    _ => None,
+                };
+            }
+            "Timestamp" => self.timestamp = Some(UnixTime(number(value)?)),
+            "Acct-Delay-Time" => self.delay = number(value)?,
+            "Acct-Session-Time" => self.lasted = Some(Duration::from_secs(number(value)?)),
+            "Acct-Session-Id" => self.session = name(value)?.to_owned(),
+            "Acct-Unique-Session-Id" => self.unique = name(value)?.to_owned(),
+            "User-Name" => self.user = name(value)?.to_owned(),
+            "NAS-IP-Address" | "NAS-IPv6-Address" if self.gateway.is_empty() => {
+                self.gateway = name(value)?.to_owned();
+            }
+            "NAS-Identifier" => self.gateway = name(value)?.to_owned(),
+            "Calling-Station-Id" => self.client = name(value)?.to_owned(),
+            "Framed-IP-Address" | "Framed-IPv6-Address" if self.client.is_empty() => {
+                self.client = name(value)?.to_owned();
+            }
+            "Acct-Input-Octets" => self.input.low = Some(number(value)?),
+            "Acct-Output-Octets" => self.output.low = Some(number(value)?),
+            "Acct-Input-Gigawords" => self.input.wraps = number(value)?,
+            "Acct-Output-Gigawords" => self.output.wraps = number(value)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Leaves a note. A record about something else, such as a request to authenticate, has no
+    /// status.
+    fn tell(self, clock: &mut Clock, to: &mut dyn Notes) -> Result<(), Why> {
+        if let Some(why) = self.fault {
+            return Err(why);
+        }
+        let Some(kind) = self.kind else {
+            return Ok(());
+        };
+        let received = self.timestamp.or(self.header).ok_or(Why::Time)?;
+        let at = UnixTime(received.0.saturating_sub(self.delay));
+        clock.advance(received);
+        let id = match self.unique.is_empty() {
+            true => &self.session,
+            false => &self.unique,
+        };
+        if id.is_empty() && kind != Kind::Restarted {
+            return Err(Why::Missing);
+        }
+        let (received, sent) = (self.input.octets(), self.output.octets());
+        let octets = (received.is_some() || sent.is_some()).then(|| Octets {
+            received: received.unwrap_or_default(),
+            sent: sent.unwrap_or_default(),
+        });
+        to.note(Note {
+            gateway: &self.gateway,
+            user: &self.user,
+            address: address(&self.client),
+            lasted: self.lasted,
+            octets,
+            ..Note::new(kind, at, id)
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,265 @@
+//! Samples of each format: how it is recognised, and the sessions that are read. The samples are
+//! the seeds of the fuzzer.
+
+use super::*;
+use crate::{Clock, Column, Columns, Logs, Octets, Session, Span, Zone};
+use crypto::UnixTime;
+use proptest::prelude::*;
+
+/// 30 November 2026, 09:00:00 UTC.
+const NINE: u64 = 1_796_029_200;
+
+const CHARON: &str = include_str!("../../../../fuzz/seeds/logs/charon.log");
+const DETAIL: &str = include_str!("../../../../fuzz/seeds/logs/detail");
+const ASA: &str = include_str!("../../../../fuzz/seeds/logs/asa.log");
+const OPENVPN: &str = include_str!("../../../../fuzz/seeds/logs/openvpn.log");
+const STATUS: &str = include_str!("../../../../fuzz/seeds/logs/openvpn-status");
+const STRATA: &str = include_str!("../../../../fuzz/seeds/logs/strata.log");
+const CSV: &str = include_str!("../../../../fuzz/seeds/logs/sessions.csv");
+
+/// Returns the sessions of a log, and the number of faults.
+fn read(reader: Box<dyn Reader>, zone: Zone, text: &str) -> (Vec<Session>, u64) {
+    let mut logs = Logs::new(reader, Clock::new(zone, UnixTime(NINE)), 100);
+    let mut found = Vec::new();
+    let mut out = |session| found.push(session);
+    logs.read("a.log", text.as_bytes(), &mut out).unwrap();
+    logs.finish(&mut out);
+    (found, logs.faults().count())
+}
+
+fn sessions(format: Format, text: &str) -> Vec<Session> {
+    let (found, faults) = read(format.reader(), Zone::UTC, text);
+    assert_eq!(faults, 0, "{format:?}");
+    found
+}
+
+/// Ann's session from nine to ten.
+fn anns(gateway: &str, octets: bool) -> Session {
+    Session {
+        user: "ann".into(),
+        gateway: gateway.into(),
+        address: "192.0.2.1".parse().ok(),
+        span: Span::Whole {
+            begin: UnixTime(NINE),
+            end: UnixTime(NINE + 3600),
+        },
+        octets: octets.then_some(Octets {
+            received: 10,
+            sent: 20,
+        }),
+    }
+}
+
+const SAMPLES: [(Format, &str); 7] = [
+    (Format::Charon, CHARON),
+    (Format::Detail, DETAIL),
+    (Format::Asa, ASA),
+    (Format::OpenVpn, OPENVPN),
+    (Format::OpenVpnStatus, STATUS),
+    (Format::Strata, STRATA),
+    (Format::Csv, CSV),
+];
+
+#[test]
+fn every_format_is_recognised_by_its_sample_only() {
+    for (format, sample) in SAMPLES {
+        assert_eq!(Format::detect(sample), Some(format), "{}", format.name());
+        let others = Format::ALL.iter().filter(|other| **other != format);
+        for other in others {
+            let mut lines = sample.lines();
+            assert!(
+                !lines.any(|line| other.has(line)),
+                "{format:?} as {other:?}"
+            );
+        }
+    }
+    assert_eq!(Format::detect("hello\nworld\n"), None);
+}
+
+#[test]
+fn a_session_of_charon_is_an_ike_sa_with_its_rekeys() {
+    let found = sessions(Format::Charon, CHARON);
+    let ann = Session {
+        user: "C=CH, O=x, CN=ann".into(),
+        span: Span::Whole {
+            begin: UnixTime(NINE + 2),
+            end: UnixTime(NINE + 3602),
+        },
+        ..anns("gw", false)
+    };
+    let bob = Session {
+        user: "bob@example".into(),
+        gateway: "gw".into(),
+        address: "2001:db8::9".parse().ok(),
+        span: Span::Whole {
+            begin: UnixTime(NINE + 3),
+            end: UnixTime(NINE + 1803),
+        },
+        octets: Some(Octets {
+            received: 1000,
+            sent: 2000,
+        }),
+    };
+    assert_eq!(found, [bob, ann]);
+}
+
+/// The same lines from a file, and from the journal in the short ISO format.
+#[test]
+fn charon_writes_to_a_file_and_the_journal_too() {
+    let times = |text: &str| {
+        text.replace("Nov 30 ", "2026-11-30T")
+            .replace(" gw ", "+0000 gw ")
+    };
+    let journal = times(CHARON).replace("charon:", "charon-systemd[712]:");
+    assert_eq!(
+        sessions(Format::Charon, &journal),
+        sessions(Format::Charon, CHARON)
+    );
+    let file = CHARON.replace("gw charon: ", "");
+    let found = sessions(Format::Charon, &file);
+    assert_eq!((found.len(), &*found[0].gateway), (2, ""));
+    let (none, faults) = read(
+        Format::Charon.reader(),
+        Zone::UTC,
+        &CHARON.replace("Nov 30 ", ""),
+    );
+    assert_eq!((none.len(), faults), (0, 9));
+}
+
+#[test]
+fn accounting_has_sessions_with_octets_and_their_high_words() {
+    let found = sessions(Format::Detail, DETAIL);
+    let octets = Octets {
+        received: 10 + (1 << 32),
+        sent: 20,
+    };
+    let expected = Session {
+        octets: Some(octets),
+        ..anns("192.0.2.2", true)
+    };
+    assert_eq!(found, [expected]);
+}
+
+#[test]
+fn an_accounting_record_that_lacks_something_is_a_fault_and_the_next_one_is_read() {
+    let broken = format!("{}\n{DETAIL}", DETAIL.replace("= 3600", "= many"));
+    let (found, faults) = read(Format::Detail.reader(), Zone::UTC, &broken);
+    assert_eq!((found.len(), faults), (1, 1));
+}
+
+#[test]
+fn an_asa_ends_a_session_with_its_duration_and_octets() {
+    let found = sessions(Format::Asa, ASA);
+    assert_eq!(found[0], anns("asa1", true));
+    let lasted = found[1].span.duration().unwrap().as_secs();
+    assert_eq!((&*found[1].user, lasted), ("bob", 25 * 3600));
+}
+
+#[test]
+fn a_client_of_openvpn_is_named_by_its_connection() {
+    assert_eq!(sessions(Format::OpenVpn, OPENVPN), [anns("", false)]);
+    let restarted = OPENVPN.replace(
+        "ann/192.0.2.1:51514 SIGTERM[soft,remote-exit] received, client-instance exiting",
+        "Initialization Sequence Completed",
+    );
+    let begin = UnixTime(NINE);
+    let span = Span::NotEnded { begin };
+    assert_eq!(sessions(Format::OpenVpn, &restarted)[0].span, span);
+}
+
+#[test]
+fn a_status_file_has_the_sessions_that_are_up() {
+    let twice = format!("{STATUS}{}", STATUS.replace(",10,20,", ",30,40,"));
+    let begin = UnixTime(NINE);
+    let expected = Session {
+        span: Span::NotEnded { begin },
+        octets: Some(Octets {
+            received: 30,
+            sent: 40,
+        }),
+        ..anns("", true)
+    };
+    assert_eq!(sessions(Format::OpenVpnStatus, &twice), [expected]);
+    let tabulators = STATUS.replace(',', "\t");
+    assert_eq!(Format::detect(&tabulators), Some(Format::OpenVpnStatus));
+    assert_eq!(sessions(Format::OpenVpnStatus, &tabulators).len(), 1);
+}
+
+#[test]
+fn a_peer_of_strata_is_up_and_down() {
+    let expected = Session {
+        address: None,
+        ..anns("", false)
+    };
+    assert_eq!(sessions(Format::Strata, STRATA), [expected]);
+    let journal = STRATA.replace("2026-11-30T", "Nov 30 10:00:00 gw stratad[7]: 2026-11-30T");
+    assert_eq!(&*sessions(Format::Strata, &journal)[0].gateway, "gw");
+}
+
+#[test]
+fn a_table_is_read_by_its_header() {
+    let found = sessions(Format::Csv, CSV);
+    assert_eq!(found[0], anns("192.0.2.2", true));
+    let begin = UnixTime(NINE);
+    assert_eq!(found[1].span, Span::NotEnded { begin });
+}
+
+#[test]
+fn a_table_of_other_columns_is_read_by_a_map() {
+    let text = "who,from,seconds,down,up\n\"ann \"\"a\"\"\",2026-11-30 11:00:00,3600,20,10\n";
+    assert_eq!(Format::detect(text), None);
+    let columns = Columns::default()
+        .with("who", Column::User)
+        .with("From", Column::Begin)
+        .with("seconds", Column::Duration)
+        .with("down", Column::Sent)
+        .with("up", Column::Received);
+    let zone = Zone::read("+02:00").unwrap();
+    let (found, faults) = read(columns.reader(), zone, text);
+    let expected = Session {
+        user: "ann \"a\"".into(),
+        address: None,
+        ..anns("", true)
+    };
+    assert_eq!((found, faults), (vec![expected], 0));
+}
+
+#[test]
+fn broken_rows_are_faults() {
+    for row in [
+        "ann,x,20",
+        "ann,10,5",
+        ",10,20",
+        "ann,,",
+        "\"ann,10,20",
+        "\"ann\"x,10,20",
+    ] {
+        let text = format!("user,begin,end\n{row}\nbob,10,20\n");
+        let (found, faults) = read(Format::Csv.reader(), Zone::UTC, &text);
+        assert_eq!((found.len(), faults), (1, 1), "{row}");
+    }
+}
+
+proptest! {
+    /// Samples that are cut and joined anywhere: nothing fails, and no session ends before it
+    /// begins.
+    #[test]
+    fn any_pieces_of_samples_are_read(
+        format in 0..7_usize,
+        pieces in proptest::collection::vec((0..7_usize, 0..2000_usize, 0..200_usize), 0..20),
+    ) {
+        let mut text = String::new();
+        for (sample, from, length) in pieces {
+            let sample = SAMPLES[sample].1;
+            let from = from % sample.len();
+            text.push_str(&sample[from..(from + length).min(sample.len())]);
+        }
+        let _ = Format::detect(&text);
+        let (found, _) = read(Format::ALL[format].reader(), Zone::UTC, &text);
+        for session in found {
+            if let Span::Whole { begin, end } = session.span {
+                prop_assert!(begin <= end);
+            }
+        }
+    }
+}
