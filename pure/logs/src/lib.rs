@@ -10,6 +10,7 @@
 //! Everything is bounded, whatever the length of the logs: open sessions, users, days and samples
 //! have a limit each, and what exceeds a limit is counted.
 
+mod analysis;
 mod clock;
 mod fault;
 mod join;
@@ -19,6 +20,9 @@ mod reader;
 mod readers;
 mod session;
 
+pub use analysis::{
+    Days, Exposure, Histogram, Order, Outcome, Sample, Simulation, Summary, Visits, bounds,
+};
 pub use clock::{Clock, Zone};
 pub use fault::{Fault, Faults, Why};
 pub use join::{Doubts, Join};
