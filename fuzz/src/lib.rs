@@ -40,6 +40,8 @@ pub mod insider;
 #[allow(dead_code, unreachable_pub, reason = "shared with os")]
 mod join;
 #[cfg(feature = "engines")]
+pub mod logs;
+#[cfg(feature = "engines")]
 pub mod mobile_agents;
 pub mod mobile_ip;
 #[cfg(feature = "engines")]
@@ -85,6 +87,7 @@ pub const ENGINES: &[Target] = &[
     ("control_line", control_line::run),
     ("http_head", http_head::run),
     ("import", import::run),
+    ("logs", logs::run),
     ("mobile_agents", mobile_agents::run),
     ("packet", |octets| _ = packet::play(octets)),
     ("peer", |octets| _ = peer::play(octets)),
