@@ -21,6 +21,7 @@
 //!   one cell.
 //! * [`mod@bench`]: the cost of tunnel setup at a responder and of a packet (`strata-lab bench`).
 //!   [`bare`]: the data plane in memory, for benchmarks.
+//! * [`logs`]: the logs of gateways, and which caching strategy they recommend (`strata-lab logs`).
 //! * `legacy`: the algorithms that the papers were measured with.
 //! * [`obstacle`]: reasons for which a machine cannot run the lab, each with a fix.
 //! * [`histogram`]: a histogram of durations. [`interrupt`]: Ctrl-C, with removal of the testbeds.
@@ -54,6 +55,7 @@ pub mod interrupt;
 mod legacy;
 pub mod lending;
 pub mod libreswan;
+pub mod logs;
 pub mod matrix;
 pub mod name_server;
 pub mod obstacle;

@@ -11,7 +11,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const STYLE: &str = include_str!("style.css");
+pub(crate) const STYLE: &str = include_str!("style.css");
 
 /// Known causes of the difference between the kernel's Reno and the simulator's.
 const WHY_APART: &str = "The simulator’s errors are other draws, its TCP lacks the finer of the \

@@ -21,7 +21,7 @@ mod readers;
 mod session;
 
 pub use analysis::{
-    Days, Exposure, Histogram, Order, Outcome, Sample, Simulation, Summary, Visits, bounds,
+    Bound, Days, Exposure, Histogram, Order, Outcome, Sample, Simulation, Summary, Visits, bounds,
 };
 pub use clock::{Clock, Zone};
 pub use fault::{Fault, Faults, Why};

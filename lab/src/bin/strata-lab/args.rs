@@ -4,9 +4,11 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as Group, Parser, Subcommand};
 use lab::bench::flood::Kind as Flood;
 use lab::bench::ike::resume::Way;
+use logs::{Column, Format, Zone};
 use std::path::PathBuf;
 
-/// The lab of Strata: demos, benchmarks, figures of papers, and tests with other implementations.
+/// The lab of Strata: demos, benchmarks, figures of papers, logs of gateways, and tests with other
+/// implementations.
 #[derive(Debug, Parser)]
 #[command(
     name = "strata-lab",
@@ -34,6 +36,9 @@ pub enum Verb {
     /// Reproduce the figures of the papers on this machine, and check them; needs no root
     #[command(subcommand)]
     Figures(Figures),
+    /// Find out from the logs of a gateway what caching sessions would save; needs no root
+    #[command(subcommand)]
+    Logs(Logs),
     /// Test tunnels with every strongSwan at hand, with any two choices together at least once
     #[command(after_help = "Exit status 1 if a cell failed twice.")]
     Interop(Interop),
@@ -404,6 +409,99 @@ pub struct BenchIke {
     /// Give initiators a wrong key: the benchmark must fail
     #[arg(long)]
     pub wrong_key: bool,
+}
+
+/// Commands for logs.
+#[derive(Debug, Subcommand)]
+pub enum Logs {
+    /// Show load, users and visits, and what each caching strategy saves, with a recommendation
+    Analyse(Analyse),
+    /// Write a log with the characteristics of the paper's (004, table II)
+    Synth(Synth),
+}
+
+/// Logs to analyse. They are read once, in a stream.
+#[derive(Debug, Group)]
+pub struct Analyse {
+    /// Files of the log, plain or compressed with gzip or zstd, of rotated ones the oldest first by
+    /// their times; - for standard input
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Format of all files [default: each file shows its own]
+    #[arg(long, value_parser = format_parser())]
+    pub format: Option<Format>,
+    /// Meaning of a column of a table, such as login=user: user, gateway, address, begin, end,
+    /// duration, received, sent
+    #[arg(long = "column", value_name = "NAME=MEANING", value_parser = column)]
+    pub columns: Vec<(String, Column)>,
+    /// Zone of times that have none, and of days: Z, +01:00
+    #[arg(long, default_value = "Z", value_parser = zone, allow_hyphen_values = true)]
+    pub zone: Zone,
+    /// Read the files in this order
+    #[arg(long)]
+    pub in_order: bool,
+    /// Most entries in the cache of a gateway
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub entries: u32,
+    /// CPU time of a full exchange at the gateway in microseconds, from `strata-lab bench ike`
+    #[arg(long, value_name = "US", requires = "resumed_us", value_parser = clap::value_parser!(u32).range(1..))]
+    pub full_us: Option<u32>,
+    /// CPU time of a resumed session, from `strata-lab bench ike --resume skid3`
+    #[arg(long, value_name = "US", requires = "full_us", value_parser = clap::value_parser!(u32).range(1..))]
+    pub resumed_us: Option<u32>,
+    /// Write a page, the figures and the numbers into a folder
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Write the sessions without names and addresses into a table that can be given away
+    #[arg(long, value_name = "FILE")]
+    pub anonymise: Option<PathBuf>,
+}
+
+/// A synthetic log.
+#[derive(Debug, Group)]
+pub struct Synth {
+    /// File of the log, a table; - for standard output
+    pub file: PathBuf,
+    /// Column of table II
+    #[arg(long, default_value = "wireless", value_parser = ["wireless", "remote"])]
+    pub like: String,
+    /// Number of connections, with users in proportion [default: the paper's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub connections: Option<u64>,
+    /// Part of the connections after which the user soon comes back, in per cent
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(0..=95))]
+    pub returns: u32,
+    /// Seed
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+fn format_parser() -> impl TypedValueParser<Value = Format> {
+    let names = Format::ALL.map(Format::name);
+    PossibleValuesParser::new(names).map(|name| {
+        let named = Format::ALL.into_iter().find(|format| format.name() == name);
+        named.unwrap_or(Format::Csv)
+    })
+}
+
+fn column(text: &str) -> Result<(String, Column), String> {
+    let (name, meaning) = text.split_once('=').ok_or("write NAME=MEANING")?;
+    let column = match meaning {
+        "user" => Column::User,
+        "gateway" => Column::Gateway,
+        "address" => Column::Address,
+        "begin" => Column::Begin,
+        "end" => Column::End,
+        "duration" => Column::Duration,
+        "received" => Column::Received,
+        "sent" => Column::Sent,
+        other => return Err(format!("no column means {other}")),
+    };
+    Ok((name.to_owned(), column))
+}
+
+fn zone(text: &str) -> Result<Zone, String> {
+    Zone::read(text).ok_or_else(|| "write Z, +hh, +hhmm or +hh:mm".to_owned())
 }
 
 /// Each set-up has its own address and its own table in the responder's configuration. There are a

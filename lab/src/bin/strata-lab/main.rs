@@ -1,4 +1,4 @@
-//! `strata-lab`: demos, benchmarks, figures of papers, and tests with other implementations.
+//! `strata-lab`: demos, benchmarks, figures of papers, logs of gateways, and tests with other implementations.
 
 mod args;
 mod bench;
@@ -6,6 +6,7 @@ mod demo;
 mod drawn;
 mod figures;
 mod interop;
+mod logs;
 
 use args::{Args, Verb};
 use clap::Parser;
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
         Verb::Demo(demo) => demo::run(&demo, &output),
         Verb::Bench(bench) => bench::run(&bench, &output),
         Verb::Figures(figures) => figures::run(&figures, &output),
+        Verb::Logs(logs) => logs::run(&logs, &output),
         Verb::Interop(interop) => interop::run(&interop, &output),
     };
     let exit = exit.unwrap_or_else(|obstacle| {

@@ -379,6 +379,8 @@ impl Lesson {
         }
         let host = self.host(name)?;
         let [strata, stratad] = [find_binary("strata")?, find_binary("stratad")?];
+        let programs = strata.parent().context("strata is in no folder")?;
+        let programs = programs.display();
         let (strata, stratad) = (strata.display(), stratad.display());
         let socket = host.directory().join("api.sock");
         let socket = socket.display();
@@ -396,6 +398,7 @@ impl Lesson {
 }}
 stratad() {{ {stratad} --config strata.toml "$@"; }}
 scp() {{ cp -p "$@"; }}
+PATH={programs}:$PATH
 "#
         );
         host.file("functions", &functions)?;

@@ -30,6 +30,11 @@ fn certificates() -> Result<()> {
 }
 
 #[lab::test]
+fn choose_a_caching_policy() -> Result<()> {
+    follow("choose-a-caching-policy")
+}
+
+#[lab::test]
 fn containers() -> Result<()> {
     follow("containers")
 }

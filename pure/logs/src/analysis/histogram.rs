@@ -20,6 +20,34 @@ pub mod bounds {
 
     /// Visits of a user (figure 5).
     pub const VISITS: &[u64] = &[1, 5, 10, 20, 50, 100, 200];
+
+    /// Seconds for which a secret is in use: hours up to two days, and days up to a month.
+    pub const LIVES: &[u64] = &[
+        3600, 7200, 14_400, 28_800, 43_200, 86_400, 172_800, 345_600, 604_800, 1_209_600, 2_592_000,
+    ];
+
+    /// Octets under one secret: 1 MB to 100 GB.
+    pub const BURDENS: &[u64] = &[
+        1_000_000,
+        10_000_000,
+        20_000_000,
+        50_000_000,
+        100_000_000,
+        200_000_000,
+        500_000_000,
+        1_000_000_000,
+        10_000_000_000,
+        100_000_000_000,
+    ];
+}
+
+/// Bound of a part of a distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Bound {
+    /// None of them is above this.
+    AtMost(u64),
+    /// The largest is above this, and nothing says how far.
+    MoreThan(u64),
 }
 
 /// A distribution. Two of the same classes can be merged.
@@ -62,6 +90,22 @@ impl Histogram {
         bounds.zip(self.counts.iter().copied())
     }
 
+    /// Returns the bound of so many per cent of the numbers, the smallest first, or `None` without
+    /// numbers. It is the upper bound of a class.
+    pub fn percentile(&self, percent: u64) -> Option<Bound> {
+        let rank = (self.count() * percent).div_ceil(100).max(1);
+        let mut seen = 0;
+        let reached = self.counts.iter().position(|count| {
+            seen += count;
+            seen >= rank
+        });
+        let last = self.bounds.last().copied().unwrap_or_default();
+        reached.map(|class| match self.bounds.get(class) {
+            Some(bound) => Bound::AtMost(*bound),
+            None => Bound::MoreThan(last),
+        })
+    }
+
     /// Returns how many numbers there are.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
@@ -82,6 +126,18 @@ impl Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_percentile_is_the_bound_of_its_class() {
+        let mut histogram = Histogram::new(bounds::VISITS);
+        assert_eq!(histogram.percentile(50), None);
+        (1..=100).for_each(|number| histogram.add(number));
+        let bounds = [0, 1, 2, 50, 51, 100].map(|percent| histogram.percentile(percent));
+        let expected = [1, 1, 5, 50, 100, 100].map(|bound| Some(Bound::AtMost(bound)));
+        assert_eq!(bounds, expected);
+        histogram.add(201);
+        assert_eq!(histogram.percentile(100), Some(Bound::MoreThan(200)));
+    }
     use proptest::prelude::*;
 
     #[test]

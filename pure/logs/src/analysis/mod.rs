@@ -6,7 +6,7 @@ mod order;
 mod simulation;
 mod summary;
 
-pub use histogram::{Histogram, bounds};
+pub use histogram::{Bound, Histogram, bounds};
 pub use order::Order;
 pub use simulation::{Exposure, Outcome, Sample, Simulation};
 pub use summary::{Days, Summary, Visits};

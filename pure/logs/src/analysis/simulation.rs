@@ -127,8 +127,8 @@ impl Simulation {
                 evicted: 0,
                 sizes: Vec::new(),
                 exposure: Exposure {
-                    seconds: Histogram::new(bounds::DURATIONS),
-                    octets: Histogram::new(bounds::VOLUMES),
+                    seconds: Histogram::new(bounds::LIVES),
+                    octets: Histogram::new(bounds::BURDENS),
                 },
             },
         }

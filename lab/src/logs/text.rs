@@ -1,0 +1,255 @@
+//! The analysis for a terminal.
+
+use super::analysis::{Analysis, Limit, Source, Total};
+use super::strategies;
+use crate::text::paragraph;
+use std::time::Duration;
+
+/// Columns of labels.
+const LABEL: usize = 26;
+
+impl Analysis {
+    /// Renders the analysis for a terminal.
+    pub fn text(&self) -> String {
+        let advice = self.advice_text();
+        [
+            self.source.text(),
+            self.table_text(),
+            self.strategies_text(),
+            advice,
+        ]
+        .join("\n")
+    }
+
+    fn table_text(&self) -> String {
+        let table = &self.table;
+        let days = match (self.days.first(), self.days.last()) {
+            (Some(first), Some(last)) => format!("{} to {}", first.day, last.day),
+            _ => "unknown".to_owned(),
+        };
+        let visits = table.connections as f64 / table.users.max(1) as f64;
+        let rows = [
+            ("days", days),
+            ("connections", whole(table.connections)),
+            (
+                "users",
+                format!(
+                    "{}, {visits:.1} connections each",
+                    whole(table.users as u64)
+                ),
+            ),
+            (
+                "time",
+                total(&table.seconds, |seconds| {
+                    format!("{:.2} h", seconds / 3600.0)
+                }),
+            ),
+            ("received", total(&table.received, octets)),
+            ("sent", total(&table.sent, octets)),
+        ];
+        let rows = rows.iter().map(|(label, text)| row(label, text));
+        let mut text = "Sessions\n".to_owned();
+        text.extend(rows);
+        for (count, what) in [
+            (table.began_before, "began before the log"),
+            (table.not_ended, "do not end in it"),
+            (
+                table.users_left_out,
+                "of further users, for whom there was no room",
+            ),
+        ] {
+            if count > 0 {
+                text += &row("", &format!("{} {what}", whole(count)));
+            }
+        }
+        text
+    }
+
+    fn strategies_text(&self) -> String {
+        let has_cpu = self.cpu_seconds_without.is_some();
+        let mut text = format!(
+            "Full exchanges of {} connections that remain with a caching strategy\n\
+             {:LABEL$}exchanges        cache   secrets in use   data under them{}\n",
+            whole(self.played),
+            "",
+            if has_cpu { "      CPU" } else { "" },
+        );
+        for one in &self.strategies {
+            let cpu = one.cpu_seconds.map(|seconds| format!("{seconds:>7.0} s"));
+            text += &format!(
+                "{:LABEL$}{:>9}{:>13}{:>17}{:>18}{}\n",
+                one.name,
+                percent(one.share),
+                whole(one.most_entries as u64),
+                limit_of_time(one.life),
+                limit_of_octets(one.burden),
+                cpu.unwrap_or_default(),
+            );
+        }
+        if let Some(without) = self.cpu_seconds_without {
+            text += &format!("{:LABEL$}{:>57}{without:>7.0} s\n", "no caching", "");
+        }
+        text += "Cache: most entries at once. Secrets: 95 % of them, from the full exchange on.\n";
+        let evicted = self.strategies.iter().map(|one| one.evicted).max();
+        if evicted.is_some_and(|evicted| evicted > 0) {
+            text += "The cache had no room for every entry: see --entries.\n";
+        }
+        text
+    }
+
+    fn advice_text(&self) -> String {
+        let advice = &self.advice;
+        let name = advice.strategy.as_deref();
+        let name = name.unwrap_or("leave resumption off");
+        let mut text = format!("Recommendation: {name}\n");
+        text += &paragraph("", 2, &advice.reason);
+        if let Some(risk) = &advice.risk {
+            text += &paragraph("", 2, risk);
+        }
+        if !advice.configuration.is_empty() {
+            text += "\n";
+        }
+        for line in &advice.configuration {
+            text += &format!("  {line}\n");
+        }
+        text
+    }
+}
+
+impl Source {
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for read in &self.files {
+            text += &format!("{}: {}\n", read.file, read.format);
+        }
+        text += &format!("{} lines", whole(self.lines));
+        if self.unreadable > 0 {
+            text += &format!(", {} of them unreadable:", whole(self.unreadable));
+        }
+        text += "\n";
+        for place in &self.first_unreadable {
+            text += &format!("  {}:{}: {}\n", place.file, place.line, place.reason);
+        }
+        for cut in &self.cut {
+            text += &format!("  ends early: {cut}\n");
+        }
+        for (count, what) in [
+            (
+                self.clock_went_back,
+                "times the clock of a log went back: are the files in the order of their times (--in-order)?",
+            ),
+            (
+                self.late,
+                "connections came long after others that began later, so that strategies saw them late",
+            ),
+            (
+                self.evicted,
+                "connections were up when there was no room for more, and count as not ended",
+            ),
+            (
+                self.backwards,
+                "connections end before they begin, as the clock was set, and count as not ended",
+            ),
+            (
+                self.nameless,
+                "connections end whose user is in an earlier log, and are left out",
+            ),
+        ] {
+            if count > 0 {
+                text += &paragraph("", 2, &format!("{} {what}", whole(count)));
+            }
+        }
+        text
+    }
+}
+
+fn row(label: &str, text: &str) -> String {
+    let label = format!("  {label}");
+    paragraph(&label, LABEL, text)
+}
+
+fn total(total: &Total, show: fn(f64) -> String) -> String {
+    match total.mean {
+        Some(mean) => format!("{} in all, {} each", show(total.sum), show(mean)),
+        None => "not in the log".to_owned(),
+    }
+}
+
+/// Returns a number with commas between thousands.
+pub(super) fn whole(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+pub(super) fn percent(part: f64) -> String {
+    match part {
+        0.0 => "0 %".to_owned(),
+        part if part < 0.1 => format!("{:.1} %", part * 100.0),
+        part => format!("{:.0} %", part * 100.0),
+    }
+}
+
+/// Returns octets in decimal units.
+pub(super) fn octets(octets: f64) -> String {
+    const UNITS: [(f64, &str); 4] = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    let unit = UNITS.iter().find(|(unit, _)| octets >= *unit);
+    match unit {
+        Some((unit, name)) => format!("{:.2} {name}", octets / unit),
+        None => format!("{octets:.0} B"),
+    }
+}
+
+/// Returns a limit of a time, such as `at most 8 h`.
+pub(super) fn limit_of_time(limit: Limit) -> String {
+    words(limit, |seconds| {
+        strategies::span(Duration::from_secs(seconds))
+    })
+}
+
+/// Returns a limit of octets, such as `at most 50 MB`.
+pub(super) fn limit_of_octets(limit: Limit) -> String {
+    words(limit, bound_of_octets)
+}
+
+/// Returns a bound of octets, which is a round number.
+pub(super) fn bound_of_octets(octets: u64) -> String {
+    match octets {
+        octets if octets >= 1_000_000_000 => format!("{} GB", octets / 1_000_000_000),
+        octets if octets >= 1_000_000 => format!("{} MB", octets / 1_000_000),
+        octets if octets >= 1_000 => format!("{} kB", octets / 1_000),
+        octets => format!("{octets} B"),
+    }
+}
+
+fn words(limit: Limit, show: impl Fn(u64) -> String) -> String {
+    let word = if limit.more { "more than" } else { "at most" };
+    format!("{word} {}", show(limit.than))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!(
+            [0, 999, 1000, 1_234_567].map(whole),
+            ["0", "999", "1,000", "1,234,567"]
+        );
+        assert_eq!(
+            [0.0, 0.004, 0.25, 1.0].map(percent),
+            ["0 %", "0.4 %", "25 %", "100 %"]
+        );
+        assert_eq!(octets(1_500.0), "1.50 kB");
+        let limit = |more, than| Limit { more, than };
+        assert_eq!(limit_of_time(limit(false, 7200)), "at most 2 h");
+        assert_eq!(limit_of_octets(limit(true, 50_000_000)), "more than 50 MB");
+    }
+}
