@@ -581,6 +581,10 @@ impl Child<'_> {
     }
 }
 
+/// The log that operators have of charon, in the folder of its host: with times, and with the name
+/// and the number of the IKE SA in each line.
+pub const OPERATORS_LOG: &str = "charon-operators.log";
+
 /// Returns charon's settings. Level 1 of the log shows every exchange and every refusal, and
 /// nothing about packets.
 fn daemon_settings(plugins: &str, connection: &Connection<'_>) -> String {
@@ -604,6 +608,13 @@ fn daemon_settings(plugins: &str, connection: &Connection<'_>) -> String {
   }}
   filelog {{
     stderr {{
+      default = 1
+      flush_line = yes
+    }}
+    operators {{
+      path = {OPERATORS_LOG}
+      time_format = %Y-%m-%dT%H:%M:%S%z
+      ike_name = yes
       default = 1
       flush_line = yes
     }}

@@ -5,8 +5,8 @@ use super::strategies;
 use super::text::{limit_of_octets, limit_of_time, percent};
 use serde::Serialize;
 
-/// A strategy is good if it saves this part of what the best one saves.
-const GOOD: f64 = 0.9;
+/// Each doubling of the time for which secrets are in use must save this part of all exchanges.
+const DOUBLING: f64 = 0.1;
 
 /// Resumption is not worth its risk if it saves less than this part of all exchanges.
 const WORTH: f64 = 0.05;
@@ -24,8 +24,9 @@ pub struct Advice {
     pub configuration: Vec<String>,
 }
 
-/// Chooses, among the strategies that save nearly as much as the best one, that whose secrets are
-/// used for the shortest time, and then for the least data. A data lifetime needs a log with octets.
+/// Chooses the strategy that saves most, if each doubling of the time for which secrets are in use
+/// has to save a tenth of all exchanges. Of equal ones, that with the least data under a secret is
+/// chosen. A data lifetime needs a log with octets.
 pub(super) fn advise(all: &[Remaining], connections: u64, has_octets: bool) -> Advice {
     let usable = || all.iter().filter(|one| has_octets || one.data.is_none());
     let least = usable().map(|one| one.exchanges).min();
@@ -42,12 +43,14 @@ pub(super) fn advise(all: &[Remaining], connections: u64, has_octets: bool) -> A
             configuration: Vec::new(),
         };
     }
-    let saves_enough = |one: &&Remaining| {
-        let saved = connections - one.exchanges;
-        saved as f64 >= GOOD * most_saved as f64
+    let worth = |one: &Remaining| {
+        let saved = (connections - one.exchanges) as f64 / connections as f64;
+        saved - DOUBLING * (one.life.than.max(1) as f64).log2()
     };
-    let good = usable().filter(saves_enough);
-    let chosen = good.min_by_key(|one| (one.life, one.burden, one.exchanges));
+    let chosen = usable().max_by(|a, b| {
+        let worth = worth(a).total_cmp(&worth(b));
+        worth.then(b.burden.cmp(&a.burden))
+    });
     let Some(chosen) = chosen else {
         return advise(&[], 0, has_octets);
     };
@@ -55,8 +58,9 @@ pub(super) fn advise(all: &[Remaining], connections: u64, has_octets: bool) -> A
     let part = percent(saved as f64 / connections as f64);
     let most = percent(most_saved as f64 / connections as f64);
     let mut reason = format!(
-        "It saves {part} of the exchanges; no strategy saves more than {most}. Of those that save \
-         nine tenths of that, its secrets are in use for the shortest time."
+        "It saves {part} of the exchanges; no strategy saves more than {most}. To save more, secrets \
+         would be in use for longer: another tenth of the exchanges would take more than twice the \
+         time."
     );
     if chosen.evicted > 0 {
         let part = percent(chosen.evicted as f64 / connections as f64);
@@ -120,16 +124,18 @@ mod tests {
     }
 
     #[test]
-    fn of_those_that_save_nearly_as_much_the_one_with_the_shortest_lives_is_chosen() {
+    fn a_doubling_of_the_time_for_which_secrets_are_in_use_has_to_save_a_tenth() {
         let all = [
             remaining("clocked 2 h", 600, 2),
-            remaining("clocked 8 h", 240, 8),
-            remaining("clocked 30 d", 200, 720),
-            remaining("data 50 MiB", 210, 4),
+            remaining("clocked 4 h", 490, 4),
+            remaining("clocked 8 h", 380, 8),
+            remaining("clocked 12 h", 350, 12),
+            remaining("clocked 30 d", 100, 720),
+            remaining("data 50 MiB", 250, 8),
         ];
         let advice = advise(&all, CONNECTIONS, true);
         assert_eq!(advice.strategy.as_deref(), Some("data 50 MiB"));
-        assert!(advice.reason.contains("79 %"), "{}", advice.reason);
+        assert!(advice.reason.contains("75 %"), "{}", advice.reason);
         assert!(advice.risk.unwrap().contains("30 d"));
         // Without octets in the log, nothing is known of a data lifetime.
         let advice = advise(&all, CONNECTIONS, false);

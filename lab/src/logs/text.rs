@@ -5,8 +5,9 @@ use super::strategies;
 use crate::text::paragraph;
 use std::time::Duration;
 
-/// Columns of labels.
+/// Columns of labels, and of the names of strategies.
 const LABEL: usize = 26;
+const STRATEGY: usize = 30;
 
 impl Analysis {
     /// Renders the analysis for a terminal.
@@ -67,29 +68,32 @@ impl Analysis {
 
     fn strategies_text(&self) -> String {
         let has_cpu = self.cpu_seconds_without.is_some();
-        let mut text = format!(
-            "Full exchanges of {} connections that remain with a caching strategy\n\
-             {:LABEL$}exchanges        cache   secrets in use   data under them{}\n",
-            whole(self.played),
-            "",
-            if has_cpu { "      CPU" } else { "" },
-        );
+        let row = |name: &str, cells: [&str; 4], cpu: Option<f64>| {
+            let [exchanges, cache, secrets, data] = cells;
+            let cpu = cpu.map_or(String::new(), |seconds| format!("{seconds:>9.0} s"));
+            format!("{name:STRATEGY$}{exchanges:>9}{cache:>11}{secrets:>10}{data:>9}{cpu}\n")
+        };
+        let played = whole(self.played);
+        let mut text =
+            format!("Full exchanges of {played} connections that remain with a caching strategy\n");
+        text += &row("", ["", "", "secrets", "data"], None);
+        text += row("", ["exchanges", "cache", "in use", "under"], None).trim_end();
+        text += if has_cpu { "        CPU\n" } else { "\n" };
         for one in &self.strategies {
-            let cpu = one.cpu_seconds.map(|seconds| format!("{seconds:>7.0} s"));
-            text += &format!(
-                "{:LABEL$}{:>9}{:>13}{:>17}{:>18}{}\n",
-                one.name,
-                percent(one.share),
-                whole(one.most_entries as u64),
-                limit_of_time(one.life),
-                limit_of_octets(one.burden),
-                cpu.unwrap_or_default(),
-            );
+            let cells = [
+                &percent(one.share),
+                &whole(one.most_entries as u64),
+                &bound(one.life, span),
+                &bound(one.burden, bound_of_octets),
+            ];
+            text += &row(&one.name, cells.map(String::as_str), one.cpu_seconds);
         }
         if let Some(without) = self.cpu_seconds_without {
-            text += &format!("{:LABEL$}{:>57}{without:>7.0} s\n", "no caching", "");
+            text += &row("no caching", ["100 %", "", "", ""], Some(without));
         }
-        text += "Cache: most entries at once. Secrets: 95 % of them, from the full exchange on.\n";
+        let note = "Cache: most entries at once. Secrets: 95 % of them are in use for no longer, from \
+                    the full exchange to the end of the last session under it, and for no more data.";
+        text += &paragraph("", 0, note);
         let evicted = self.strategies.iter().map(|one| one.evicted).max();
         if evicted.is_some_and(|evicted| evicted > 0) {
             text += "The cache had no room for every entry: see --entries.\n";
@@ -208,14 +212,22 @@ pub(super) fn octets(octets: f64) -> String {
 
 /// Returns a limit of a time, such as `at most 8 h`.
 pub(super) fn limit_of_time(limit: Limit) -> String {
-    words(limit, |seconds| {
-        strategies::span(Duration::from_secs(seconds))
-    })
+    words(limit, span)
 }
 
 /// Returns a limit of octets, such as `at most 50 MB`.
 pub(super) fn limit_of_octets(limit: Limit) -> String {
     words(limit, bound_of_octets)
+}
+
+fn span(seconds: u64) -> String {
+    strategies::span(Duration::from_secs(seconds))
+}
+
+/// Returns a limit in a table, where it is known that limits are what others are at most.
+fn bound(limit: Limit, show: fn(u64) -> String) -> String {
+    let more = if limit.more { "> " } else { "" };
+    format!("{more}{}", show(limit.than))
 }
 
 /// Returns a bound of octets, which is a round number.

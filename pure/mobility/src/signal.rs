@@ -105,7 +105,8 @@ mod tests {
     fn a_signal_that_was_weak_has_to_be_well_above_the_bound() {
         let mut signals = Signals::default();
         let reports = [30, 29, 30, 44, 0, 45, 30, 100, 29];
-        let changes = reports.map(|percent| !signals.note(&[WIFI], percent, None, at(0)).is_empty());
+        let changes =
+            reports.map(|percent| !signals.note(&[WIFI], percent, None, at(0)).is_empty());
         let [o, x] = [false, true];
         assert_eq!(changes, [o, x, o, o, o, x, o, o, x]);
         assert_eq!(signals.weak(), [WIFI].into());

@@ -34,6 +34,7 @@ topics! {
     "operate" "second-site",
     "operate" "road-warriors",
     "operate" "certificates",
+    "operate" "choose-a-caching-policy",
     "operate" "moving-in",
     "operate" "names",
     "operate" "pools-and-dns",

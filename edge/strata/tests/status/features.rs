@@ -856,6 +856,13 @@ pub const FEATURES: &[Feature] = &[
         not_needed: &[(Recovers, "nothing of it leaves the process")],
     },
     Feature {
+        id: "logs",
+        name: "What the logs of a gateway say, and which caching strategy to choose",
+        keys: &[],
+        verbs: &["strata-lab logs analyse", "strata-lab logs synth"],
+        not_needed: &[],
+    },
+    Feature {
         id: "bench-tunnel",
         name: "What a tunnel carries, beside others",
         keys: &[],

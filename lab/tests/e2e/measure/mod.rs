@@ -1,4 +1,4 @@
-//! Measurements: the emulated link, the demo, benchmarks and figures, and the testbed itself.
+//! Measurements: the emulated link, the demo, benchmarks, figures and logs, and the testbed itself.
 
 mod bench;
 mod canary;
@@ -7,4 +7,5 @@ mod demo_move;
 mod demo_roam;
 mod emulator;
 mod figures;
+mod logs;
 mod testbed;

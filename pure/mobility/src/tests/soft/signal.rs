@@ -201,7 +201,9 @@ fn a_hand_over_that_the_peer_refuses_is_tried_again_after_a_minute_and_never_bec
     ground.paths.handle_weak(&weak, ground.now);
     assert_eq!(ground.paths.poll_step(), hand_over);
     let refused = ground.now;
-    ground.paths.handle_not_handed_over(Failure::Refused, refused);
+    ground
+        .paths
+        .handle_not_handed_over(Failure::Refused, refused);
     let mut next = ground.paths.poll_step();
     while next != hand_over {
         assert!(matches!(next, None | Some(Step::Measure(_))), "{next:?}");
