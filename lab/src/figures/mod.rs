@@ -29,6 +29,7 @@ mod mml_table7;
 mod moves;
 mod parameters;
 mod snoop_modern;
+mod vpn_caching;
 mod vpn_resume;
 mod vpn_storm;
 
@@ -36,7 +37,7 @@ use crate::experiment::Exhibit;
 
 /// All exhibits, in the order of the papers: mobile multi-layered IPsec, CZML-IPSec, VPN servers,
 /// end-to-end security, our own.
-pub const ALL: [Exhibit; 24] = [
+pub const ALL: [Exhibit; 25] = [
     Exhibit::Table(&mml_table2::TABLE),
     Exhibit::Table(&mml_table3::TABLE),
     Exhibit::Table(&mml_handoff_loss::TABLE),
@@ -52,6 +53,7 @@ pub const ALL: [Exhibit; 24] = [
     Exhibit::Table(&czml_table3::TABLE),
     Exhibit::Table(&czml_fig4::TABLE),
     Exhibit::Table(&czml_fig5::TABLE),
+    Exhibit::Table(&vpn_caching::TABLE),
     Exhibit::Table(&vpn_resume::TABLE),
     Exhibit::Table(&vpn_storm::TABLE),
     Exhibit::Table(&e2e_fig4::TABLE),

@@ -3,6 +3,7 @@
 use super::analysis::Remaining;
 use super::strategies;
 use super::text::{limit_of_octets, limit_of_time, percent};
+use logs::Summary;
 use serde::Serialize;
 
 /// Each doubling of the time for which secrets are in use must save this part of all exchanges.
@@ -24,67 +25,86 @@ pub struct Advice {
     pub configuration: Vec<String>,
 }
 
-/// Chooses the strategy that saves most, if each doubling of the time for which secrets are in use
-/// has to save a tenth of all exchanges. Of equal ones, that with the least data under a secret is
-/// chosen. A data lifetime needs a log with octets.
-pub(super) fn advise(all: &[Remaining], connections: u64, has_octets: bool) -> Advice {
-    let usable = || all.iter().filter(|one| has_octets || one.data.is_none());
-    let least = usable().map(|one| one.exchanges).min();
-    let most_saved = connections - least.unwrap_or(connections).min(connections);
-    if connections == 0 || (most_saved as f64) < WORTH * connections as f64 {
-        let part = percent(most_saved as f64 / connections.max(1) as f64);
-        return Advice {
-            strategy: None,
-            reason: format!(
-                "No strategy saves more than {part} of the exchanges: users of this log seldom come \
-                 back in time."
-            ),
-            risk: None,
-            configuration: Vec::new(),
-        };
+/// Fewest connections from which something follows.
+const FEW: u64 = 100;
+
+/// Chooses the strategy that saves most, if each doubling of the time for which a secret is good has
+/// to save a tenth of all exchanges. Of equal ones, that with the least data under a secret is
+/// chosen, and then that whose entries end first.
+pub(super) fn advise(all: &[Remaining], connections: u64, summary: &Summary) -> Advice {
+    let ended = summary.durations.count();
+    if connections < FEW {
+        return off(format!(
+            "{connections} connections are too few to choose a strategy."
+        ));
     }
+    if ended * 2 < connections {
+        return off(
+            "Most connections have no end in this log, so it does not show who could have resumed one."
+                .to_owned(),
+        );
+    }
+    let saved = |one: &Remaining| connections - one.exchanges.min(connections);
+    let part = |saved: u64| saved as f64 / connections as f64;
+    let most = all.iter().map(saved).max().unwrap_or_default();
     let worth = |one: &Remaining| {
-        let saved = (connections - one.exchanges) as f64 / connections as f64;
-        saved - DOUBLING * (one.life.than.max(1) as f64).log2()
+        let life = one.life.than.max(1) as f64 * if one.life.more { 2.0 } else { 1.0 };
+        part(saved(one)) - DOUBLING * life.log2()
     };
-    let chosen = usable().max_by(|a, b| {
+    let chosen = all.iter().max_by(|a, b| {
         let worth = worth(a).total_cmp(&worth(b));
-        worth.then(b.burden.cmp(&a.burden))
+        let data = worth.then(b.burden.cmp(&a.burden));
+        data.then(b.clocked.cmp(&a.clocked))
     });
-    let Some(chosen) = chosen else {
-        return advise(&[], 0, has_octets);
+    let Some(chosen) = chosen.filter(|_| part(most) >= WORTH) else {
+        let most = percent(part(most));
+        return off(format!(
+            "No strategy saves more than {most} of the exchanges: users of this log seldom come back \
+             in time."
+        ));
     };
-    let saved = connections - chosen.exchanges;
-    let part = percent(saved as f64 / connections as f64);
-    let most = percent(most_saved as f64 / connections as f64);
-    let mut reason = format!(
-        "It saves {part} of the exchanges; no strategy saves more than {most}. To save more, secrets \
-         would be in use for longer: another tenth of the exchanges would take more than twice the \
-         time."
-    );
+    let its = percent(part(saved(chosen)));
+    let mut reason = format!("It saves {its} of the exchanges.");
+    if most > saved(chosen) {
+        let most = percent(part(most));
+        reason += &format!(
+            " Others save up to {most}, but for another tenth of the exchanges a secret would be \
+             good for more than twice the time."
+        );
+    }
     if chosen.evicted > 0 {
-        let part = percent(chosen.evicted as f64 / connections as f64);
-        reason += &format!(" Another {part} would be saved if the cache had more room.");
+        let evicted = percent(part(chosen.evicted));
+        reason +=
+            &format!(" At least another {evicted} would be saved if the cache had more room.");
     }
     Advice {
         strategy: Some(chosen.name.clone()),
         reason,
-        risk: Some(risk(chosen, has_octets)),
+        risk: Some(risk(chosen)),
         configuration: strategies::lines(&chosen.strategy),
     }
 }
 
-fn risk(chosen: &Remaining, has_octets: bool) -> String {
+/// Advises against resumption.
+const fn off(reason: String) -> Advice {
+    Advice {
+        strategy: None,
+        reason,
+        risk: None,
+        configuration: Vec::new(),
+    }
+}
+
+fn risk(chosen: &Remaining) -> String {
     let clocked = strategies::span(chosen.strategy.clocked);
-    let life = limit_of_time(chosen.life);
-    let burden = match has_octets {
-        true => format!(", for {}", limit_of_octets(chosen.burden)),
-        false => String::new(),
-    };
+    let burden = chosen.burden.map_or(String::new(), |burden| {
+        format!(", with {} sent under it", limit_of_octets(burden))
+    });
     format!(
         "Who steals an entry can impersonate its user until it ends, {clocked} after the full exchange \
-         at the latest. 95 % of the secrets are in use for {life}{burden}. With `skid3-pfs`, a stolen \
-         entry does not open what was captured."
+         at the latest. 95 % of the secrets are good for {}{burden}. With `skid3-pfs`, a stolen entry \
+         does not open what was captured.",
+        limit_of_time(chosen.life)
     )
 }
 
@@ -92,6 +112,7 @@ fn risk(chosen: &Remaining, has_octets: bool) -> String {
 mod tests {
     use super::super::analysis::Limit;
     use super::*;
+    use logs::Zone;
     use resumption::Strategy;
 
     const CONNECTIONS: u64 = 1000;
@@ -114,41 +135,56 @@ mod tests {
                 more: false,
                 than: hours * 3600,
             },
-            burden: Limit {
-                more: false,
-                than: 1_000_000,
-            },
+            burden: None,
             cpu_seconds: None,
             strategy,
         }
     }
 
+    /// A log of which this many connections have an end.
+    fn log(ended: u64) -> Summary {
+        let mut summary = Summary::new(Zone::UTC, 1);
+        (0..ended).for_each(|_| summary.durations.add(60));
+        summary
+    }
+
     #[test]
-    fn a_doubling_of_the_time_for_which_secrets_are_in_use_has_to_save_a_tenth() {
-        let all = [
+    fn a_doubling_of_the_time_for_which_a_secret_is_good_has_to_save_a_tenth() {
+        let mut all = vec![
             remaining("clocked 2 h", 600, 2),
             remaining("clocked 4 h", 490, 4),
             remaining("clocked 8 h", 380, 8),
             remaining("clocked 12 h", 350, 12),
             remaining("clocked 30 d", 100, 720),
-            remaining("data 50 MiB", 250, 8),
         ];
-        let advice = advise(&all, CONNECTIONS, true);
-        assert_eq!(advice.strategy.as_deref(), Some("data 50 MiB"));
-        assert!(advice.reason.contains("75 %"), "{}", advice.reason);
-        assert!(advice.risk.unwrap().contains("30 d"));
-        // Without octets in the log, nothing is known of a data lifetime.
-        let advice = advise(&all, CONNECTIONS, false);
+        let advice = advise(&all, CONNECTIONS, &log(1000));
         assert_eq!(advice.strategy.as_deref(), Some("clocked 8 h"));
+        assert!(advice.reason.contains("62 %") && advice.reason.contains("90 %"));
+        assert!(advice.risk.unwrap().contains("8 h"));
         assert_eq!(advice.configuration, ["[sessions]", "clocked = \"8h\""]);
+        // Of those that save the same, the one that ends first; and no word of more.
+        all.truncate(3);
+        all.push(remaining("clocked 7 d", 380, 8));
+        let advice = advise(&all, CONNECTIONS, &log(1000));
+        assert_eq!(advice.strategy.as_deref(), Some("clocked 8 h"));
+        assert_eq!(advice.reason, "It saves 62 % of the exchanges.");
     }
 
     #[test]
-    fn if_nobody_comes_back_resumption_stays_off() {
-        let all = [remaining("clocked 30 d", 960, 720)];
-        assert_eq!(advise(&all, CONNECTIONS, true).strategy, None);
-        let all = [remaining("clocked 30 d", 940, 720)];
-        assert!(advise(&all, CONNECTIONS, true).strategy.is_some());
-        assert_eq!(advise(&[], 0, true).strategy, None);
+    fn if_nothing_follows_resumption_stays_off_and_the_reason_is_said() {
+        let reason = |left: u64, connections: u64, ended: u64| {
+            let advice = advise(
+                &[remaining("clocked 8 h", left, 8)],
+                connections,
+                &log(ended),
+            );
+            assert_eq!((advice.strategy, advice.risk), (None, None));
+            advice.reason
+        };
+        assert!(reason(960, 1000, 1000).contains("seldom come back"));
+        assert!(reason(100, 1000, 400).contains("no end in this log"));
+        assert!(reason(1, 99, 99).contains("too few"));
+        let all = [remaining("clocked 8 h", 940, 8)];
+        assert!(advise(&all, 1000, &log(1000)).strategy.is_some());
     }
 }

@@ -5,6 +5,7 @@ use super::{Cost, strategies};
 use logs::{Bound, Fault, Format, Histogram, Logs, Outcome, Summary};
 use resumption::Strategy;
 use serde::Serialize;
+use std::fmt;
 
 /// Unreadable lines that are shown with their place.
 const SHOWN: usize = 10;
@@ -146,16 +147,16 @@ pub struct Remaining {
     pub exchanges: u64,
     /// Their part of all connections, from 0 to 1.
     pub share: f64,
-    /// Those of them for which the entry had no room in the cache.
+    /// Those of them for which the entry had no room in the cache, at least.
     pub evicted: u64,
     /// Most entries in the cache.
     pub most_entries: usize,
     /// Entries in the cache over time: seconds since 1970, and number.
     pub entries: Vec<(u64, usize)>,
-    /// Seconds for which a secret is in use, of 95 % of all.
+    /// Seconds until nothing can be resumed any more under a secret, of 95 % of all.
     pub life: Limit,
-    /// Octets under one secret, of 95 % of all.
-    pub burden: Limit,
+    /// Octets under one secret, of 95 % of all, if the log has the octets of nearly all.
+    pub burden: Option<Limit>,
     /// CPU time of the gateway in seconds, if the cost of exchanges is known.
     pub cpu_seconds: Option<f64>,
     /// The strategy itself.
@@ -179,10 +180,13 @@ impl Analysis {
         outcomes: Vec<Outcome>,
         cost: Option<Cost>,
     ) -> Self {
+        // Of a part of the sessions nothing follows for data.
+        let has_octets = summary.sent.count() * 10 >= summary.connections() * 9;
         let played = outcomes.first().map_or(0, |outcome| outcome.connections);
         let strategies: Vec<_> = outcomes
             .into_iter()
-            .map(|outcome| Remaining::new(outcome, cost))
+            .filter(|outcome| has_octets || outcome.strategy.data.is_none())
+            .map(|outcome| Remaining::new(outcome, has_octets, cost))
             .collect();
         let day = |(begin, connections): (crypto::UnixTime, u64)| Day {
             day: begin.rfc3339().chars().take(10).collect(),
@@ -204,7 +208,7 @@ impl Analysis {
             received: classes(&summary.received),
             sent: classes(&summary.sent),
             visits: classes(&summary.visits.histogram()),
-            advice: advise(&strategies, played, summary.sent.count() > 0),
+            advice: advise(&strategies, played, summary),
             cpu_seconds_without: cost.map(|cost| played as f64 * cost.full.as_secs_f64()),
             played,
             strategies,
@@ -236,6 +240,12 @@ impl Source {
     }
 }
 
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.reason)
+    }
+}
+
 impl Place {
     fn new(fault: &Fault) -> Self {
         Self {
@@ -257,7 +267,7 @@ impl Total {
 }
 
 impl Remaining {
-    fn new(outcome: Outcome, cost: Option<Cost>) -> Self {
+    fn new(outcome: Outcome, has_octets: bool, cost: Option<Cost>) -> Self {
         let Outcome {
             strategy,
             connections,
@@ -279,12 +289,12 @@ impl Remaining {
             exchanges,
             share: outcome.share().unwrap_or(1.0),
             evicted,
-            most_entries: outcome.peak(),
+            most_entries: outcome.most_entries,
             entries: entries
                 .map(|sample| (sample.at.0, sample.entries))
                 .collect(),
             life: Limit::new(outcome.exposure.seconds.percentile(95)),
-            burden: Limit::new(outcome.exposure.octets.percentile(95)),
+            burden: has_octets.then(|| Limit::new(outcome.exposure.octets.percentile(95))),
             cpu_seconds: cost.map(cpu),
             strategy,
         }

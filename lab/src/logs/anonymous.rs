@@ -18,7 +18,8 @@ pub(super) struct Anonymous {
 
 impl Anonymous {
     pub fn create(path: &Path) -> Result<Self, Obstacle> {
-        let file = File::create(path).map_err(|error| refused(path, &error))?;
+        // It could be one of the logs.
+        let file = File::create_new(path).map_err(|error| refused(path, &error))?;
         let mut table = Self {
             file: BufWriter::new(file),
             path: path.to_owned(),
@@ -71,5 +72,8 @@ impl Anonymous {
 
 fn refused(path: &Path, error: &io::Error) -> Obstacle {
     let message = format!("cannot write {}: {error}", path.display());
-    Obstacle::new(message, "name a file that can be written")
+    Obstacle::new(
+        message,
+        "name a file that does not exist and can be written",
+    )
 }

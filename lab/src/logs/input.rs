@@ -26,6 +26,14 @@ pub(super) struct File {
     pub modified: u64,
 }
 
+/// What is in a file.
+pub(super) enum Opened {
+    Empty,
+    /// Its compression is damaged before the first octet.
+    Damaged(io::Error),
+    Text(Format, Box<dyn BufRead>),
+}
+
 /// Looks at the files, and returns the oldest first, unless the order is given.
 pub(super) fn files(paths: &[PathBuf], in_order: bool) -> Result<Vec<File>, Obstacle> {
     let files = paths.iter().map(|path| File::new(path));
@@ -61,12 +69,8 @@ impl File {
         })
     }
 
-    /// Returns the format of the file and its text, or `None` if it is empty.
-    pub fn open(
-        &self,
-        asked: &Asked,
-        read: &Arc<AtomicU64>,
-    ) -> Result<Option<(Format, Box<dyn BufRead>)>, Obstacle> {
+    /// Returns the format of the file and its text.
+    pub fn open(&self, asked: &Asked, read: &Arc<AtomicU64>) -> Result<Opened, Obstacle> {
         let refused = |error: io::Error| unreadable(&self.name, &error);
         let source: Box<dyn Read> = match self.path.as_os_str() == "-" {
             true => Box::new(io::stdin()),
@@ -76,12 +80,20 @@ impl File {
             source,
             read: Arc::clone(read),
         };
-        let mut text = plain(BufReader::with_capacity(BUFFER, source)).map_err(refused)?;
         let mut head = Vec::new();
-        // A file that is damaged here fails again when it is read on.
-        let _ = (&mut text).take(HEAD).read_to_end(&mut head);
+        let text = plain(BufReader::with_capacity(BUFFER, source));
+        let (text, damaged) = match text {
+            Ok(mut text) => {
+                let damaged = (&mut text).take(HEAD).read_to_end(&mut head).err();
+                (text, damaged)
+            }
+            Err(error) => (Box::new(io::empty()) as Box<dyn Read>, Some(error)),
+        };
         if head.is_empty() {
-            return Ok(None);
+            return Ok(match damaged {
+                Some(error) => Opened::Damaged(error),
+                None => Opened::Empty,
+            });
         }
         let shown = || Format::detect(&String::from_utf8_lossy(&head));
         let of_columns = || asked.columns.as_ref().map(|_| Format::Csv);
@@ -91,11 +103,9 @@ impl File {
             let names = Format::ALL.map(Format::name).join(", ");
             Obstacle::new(message, format!("name it with --format: {names}"))
         })?;
-        let text = Cursor::new(head).chain(text);
-        Ok(Some((
-            format,
-            Box::new(BufReader::with_capacity(BUFFER, text)),
-        )))
+        let text = Cursor::new(head).chain(Broken(damaged)).chain(text);
+        let text = Box::new(BufReader::with_capacity(BUFFER, text));
+        Ok(Opened::Text(format, text))
     }
 }
 
@@ -135,6 +145,15 @@ impl<R: BufRead> Read for Frames<R> {
             }
         }
         Ok(0)
+    }
+}
+
+/// Fails once, if there is an error.
+struct Broken(Option<io::Error>);
+
+impl Read for Broken {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
     }
 }
 

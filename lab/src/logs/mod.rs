@@ -22,8 +22,10 @@ use analysis::Source;
 use anonymous::Anonymous;
 use crypto::UnixTime;
 use indicatif::{ProgressBar, ProgressStyle};
-use input::File;
+use input::{File, Opened};
 use logs::{Clock, Columns, Format, Logs, Order, Outcome, Session, Simulation, Summary, Zone};
+use resumption::Strategy;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -32,6 +34,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
+use synthesis::{Open, Workload};
 
 /// Most sessions that are up at once, and most users that are told apart.
 const MOST_OPEN: usize = 1_000_000;
@@ -117,11 +120,64 @@ pub fn analyse(asked: &Asked) -> Result<Analysis, Obstacle> {
     anonymous.map_or(Ok(()), Anonymous::finish)?;
     source.late = late;
     if summary.connections() == 0 {
-        let message = format!("no session in {} lines", source.lines);
-        let fix = "check the format with --format, and for charon that its log level is at least 1";
+        let first = source.first_unreadable.first();
+        let first = first.map_or(String::new(), |place| format!("; {place}"));
+        let message = format!("no session in {} lines{first}", source.lines);
+        let fix =
+            "see `strata help choose-a-caching-policy` for what each log needs, or use --format";
         return Err(Obstacle::new(message, fix));
     }
     Ok(Analysis::new(source, &summary, outcomes, asked.cost))
+}
+
+/// Connections, and those of them that need a full exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Share {
+    pub exchanges: u64,
+    pub connections: u64,
+}
+
+impl Share {
+    /// Returns the part that needs a full exchange, or `None` without a connection.
+    pub fn of_all(self) -> Option<f64> {
+        let (all, full) = (self.connections as f64, self.exchanges as f64);
+        (self.connections > 0).then(|| full / all)
+    }
+}
+
+/// Plays a synthetic log to strategies, with room for every entry.
+pub(crate) fn shares(
+    workload: Workload,
+    open: Open,
+    seed: u64,
+    strategies: &[Strategy],
+) -> anyhow::Result<Vec<Share>> {
+    let mut log = Vec::new();
+    synthesis::write(workload, open, seed, &mut log)?;
+    let mut logs = Logs::new(
+        Format::Csv.reader(),
+        Clock::new(Zone::UTC, UnixTime(0)),
+        MOST_OPEN,
+    );
+    let most = workload.connections as usize;
+    let strategies = strategies.iter();
+    let mut all: Vec<_> = strategies
+        .map(|strategy| Simulation::new(*strategy, most))
+        .collect();
+    // The log is in the order of begins.
+    let mut play = |session: Session| {
+        for simulation in &mut all {
+            simulation.visit(&session);
+        }
+    };
+    logs.read("synthetic", log.as_slice(), &mut play)?;
+    logs.finish(&mut play);
+    let outcomes = all.into_iter().map(Simulation::finish);
+    let shares = outcomes.map(|outcome| Share {
+        exchanges: outcome.exchanges,
+        connections: outcome.connections,
+    });
+    Ok(shares.collect())
 }
 
 /// Reads all files. Those of one format are one log.
@@ -135,8 +191,13 @@ fn read_all(
     let mut all = BTreeMap::<Format, Logs>::new();
     let mut source = Source::default();
     for file in files {
-        let Some((format, input)) = file.open(asked, read)? else {
-            continue;
+        let (format, input) = match file.open(asked, read)? {
+            Opened::Text(format, input) => (format, input),
+            Opened::Empty => continue,
+            Opened::Damaged(error) => {
+                source.cut.push(format!("{}: {error}", file.name));
+                continue;
+            }
         };
         let logs = all.entry(format).or_insert_with(|| {
             let reader = match (&asked.columns, format) {
@@ -202,7 +263,7 @@ impl Stage {
 
 /// Plays some of the strategies, on a thread.
 struct Player {
-    strategies: Vec<resumption::Strategy>,
+    strategies: Vec<Strategy>,
 }
 
 type Batches = Receiver<Arc<Vec<Session>>>;

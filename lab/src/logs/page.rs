@@ -131,7 +131,7 @@ impl Analysis {
             section {
                 h2 { "Full exchanges that remain" }
                 p { "Of " (whole(self.played)) " connections whose begin is in the logs. Cache: most "
-                    "entries at once. Secrets: 95 % of them, from the full exchange on." }
+                    "entries at once. Secrets: 95 % of them, until nothing can be resumed under them." }
                 table {
                     thead {
                         tr {
@@ -139,7 +139,7 @@ impl Analysis {
                             th.number { "exchanges" }
                             th.number { "part" }
                             th.number { "cache" }
-                            th.number { "secrets in use" }
+                            th.number { "secrets good for" }
                             th.number { "data under them" }
                             @if self.cpu_seconds_without.is_some() { th.number { "CPU" } }
                         }
@@ -152,7 +152,7 @@ impl Analysis {
                                 td.number { (percent(one.share)) }
                                 td.number { (whole(one.most_entries as u64)) }
                                 td.number { (limit_of_time(one.life)) }
-                                td.number { (limit_of_octets(one.burden)) }
+                                td.number { (one.burden.map_or("–".to_owned(), limit_of_octets)) }
                                 @if let Some(seconds) = one.cpu_seconds {
                                     td.number { (format!("{seconds:.0} s")) }
                                 }
@@ -187,9 +187,13 @@ impl Analysis {
                 @if !source.first_unreadable.is_empty() {
                     ul.reasons {
                         @for place in &source.first_unreadable {
-                            li { (place.file) ":" (place.line) ": " (place.reason) }
+                            li { (place) }
                         }
                     }
+                }
+                ul {
+                    @for cut in &source.cut { li { "ends early: " (cut) } }
+                    @for doubt in source.doubts() { li { (doubt) } }
                 }
             }
         }

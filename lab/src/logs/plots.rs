@@ -55,7 +55,13 @@ impl Analysis {
             ),
             ("data", "Exchanges that remain: data lifetime", Kind::Data),
         ] {
-            plots.push(self.remaining(name, title, kind));
+            if self
+                .strategies
+                .iter()
+                .any(|one| strategies::kind(&one.strategy) == kind)
+            {
+                plots.push(self.remaining(name, title, kind));
+            }
         }
         plots.extend(self.cache());
         plots

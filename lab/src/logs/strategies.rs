@@ -105,12 +105,20 @@ pub(super) fn name(strategy: &Strategy) -> String {
 
 /// Returns the lines of the configuration that a gateway needs.
 pub(super) fn lines(strategy: &Strategy) -> Vec<String> {
-    let established = strategy.established.map(|time| ("established", span(time)));
-    let data = strategy.data.map(|octets| ("data", size(octets)));
-    let clocked = Some(("clocked", span(strategy.clocked)));
-    let keys = [clocked, established, data].into_iter().flatten();
-    let keys = keys.map(|(key, value)| format!("{key} = \"{}\"", value.replace(' ', "")));
+    let clocked = ("clocked", Some(value(strategy.clocked)));
+    let established = ("established", strategy.established.map(value));
+    let data = strategy.data.map(|octets| size(octets).replace(' ', ""));
+    let keys = [clocked, established, ("data", data)].into_iter();
+    let keys = keys.filter_map(|(key, value)| Some(format!("{key} = \"{}\"", value?)));
     ["[sessions]".to_owned()].into_iter().chain(keys).collect()
+}
+
+/// Returns a time as in the configuration, which has no days.
+fn value(time: Duration) -> String {
+    match time.as_secs() {
+        seconds if seconds.is_multiple_of(HOUR) => format!("{}h", seconds / HOUR),
+        seconds => format!("{}m", seconds / 60),
+    }
 }
 
 /// Returns a time as in `8 h`.
@@ -151,7 +159,7 @@ mod tests {
         let lines = lines(&both);
         assert_eq!(
             lines,
-            ["[sessions]", "clocked = \"7d\"", "data = \"200MiB\""]
+            ["[sessions]", "clocked = \"168h\"", "data = \"200MiB\""]
         );
     }
 }

@@ -164,7 +164,7 @@ impl Synthesis {
             f64::from(HOURS[hour]) * f64::from(WEEK[(day % 7) as usize])
         };
         let all: f64 = hours.clone().map(weight).sum();
-        let mut due = 0.0;
+        let mut due = 0.5;
         for (day, hour) in hours {
             due += firsts * weight((day, hour)) / all;
             let mut begins = Vec::new();

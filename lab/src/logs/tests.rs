@@ -187,6 +187,62 @@ fn an_anonymous_table_says_the_same_and_has_no_name() {
 }
 
 #[test]
+fn a_table_without_names_replaces_no_file() {
+    let folder = Folder::new("kept");
+    let log = folder.file("log.csv", "user,begin,end\nann,10,20\n");
+    let over = Asked {
+        anonymous: Some(log.clone()),
+        ..asked(vec![log.clone()])
+    };
+    let refused = analyse(&over).unwrap_err();
+    assert!(refused.fix.contains("does not exist"), "{refused}");
+    assert!(fs::read_to_string(&log).unwrap().contains("ann"));
+}
+
+/// Damage in the first block, at the very beginning, and at the end.
+#[test]
+fn damage_is_said_wherever_it_is_and_what_was_read_before_counts() {
+    let folder = Folder::new("damage");
+    let rows: String = (0..20)
+        .map(|row| format!("u{row},{row},{}\n", row + 1))
+        .collect();
+    let text = format!("user,begin,end\n{rows}");
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text.as_bytes()).unwrap();
+    let mut packed = encoder.finish().unwrap();
+    let checksum = packed.len() - 8;
+    packed[checksum] ^= 1;
+    let level = ruzstd::encoding::CompressionLevel::Fastest;
+    let zstd = ruzstd::encoding::compress_to_vec(text.as_bytes(), level);
+    let files = vec![
+        folder.file("whole.csv", &text),
+        folder.file("checksum.csv.gz", packed),
+        folder.file("header.csv.zst", &zstd[..5]),
+    ];
+    let analysis = analyse(&asked(files)).unwrap();
+    let cut = analysis.source.cut.join("\n");
+    assert!(
+        cut.contains("checksum.csv.gz: ") && cut.contains("header.csv.zst: "),
+        "{cut}"
+    );
+    assert_eq!(analysis.table.connections, 40);
+}
+
+/// In a log of one day, nothing is known of lifetimes of weeks.
+#[test]
+fn of_lifetimes_that_save_the_same_the_shortest_is_recommended() {
+    let folder = Folder::new("day");
+    let rows = (0..300).map(|row| format!("u{},{},{}\n", row % 50, row * 200, row * 200 + 60));
+    let log = folder.file(
+        "log.csv",
+        format!("user,begin,end\n{}", rows.collect::<String>()),
+    );
+    let analysis = analyse(&asked(vec![log])).unwrap();
+    let name = analysis.advice.strategy.unwrap();
+    assert!(!name.contains(" d"), "{name}");
+}
+
+#[test]
 fn what_cannot_be_read_is_said_with_its_place() {
     let folder = Folder::new("unreadable");
     let log = folder.file("log.csv", "user,begin,end\nann,10,20\nbob,x,20\n");

@@ -77,22 +77,23 @@ impl Analysis {
         let mut text =
             format!("Full exchanges of {played} connections that remain with a caching strategy\n");
         text += &row("", ["", "", "secrets", "data"], None);
-        text += row("", ["exchanges", "cache", "in use", "under"], None).trim_end();
+        text += row("", ["exchanges", "cache", "good for", "under"], None).trim_end();
         text += if has_cpu { "        CPU\n" } else { "\n" };
         for one in &self.strategies {
             let cells = [
                 &percent(one.share),
                 &whole(one.most_entries as u64),
                 &bound(one.life, span),
-                &bound(one.burden, bound_of_octets),
+                &one.burden
+                    .map_or("–".to_owned(), |burden| bound(burden, bound_of_octets)),
             ];
             text += &row(&one.name, cells.map(String::as_str), one.cpu_seconds);
         }
         if let Some(without) = self.cpu_seconds_without {
             text += &row("no caching", ["100 %", "", "", ""], Some(without));
         }
-        let note = "Cache: most entries at once. Secrets: 95 % of them are in use for no longer, from \
-                    the full exchange to the end of the last session under it, and for no more data.";
+        let note = "Cache: most entries at once. Secrets: 95 % of them are good for no longer, from the \
+                    full exchange until nothing can be resumed under them, and for no more data.";
         text += &paragraph("", 0, note);
         let evicted = self.strategies.iter().map(|one| one.evicted).max();
         if evicted.is_some_and(|evicted| evicted > 0) {
@@ -132,11 +133,20 @@ impl Source {
         }
         text += "\n";
         for place in &self.first_unreadable {
-            text += &format!("  {}:{}: {}\n", place.file, place.line, place.reason);
+            text += &format!("  {place}\n");
         }
         for cut in &self.cut {
             text += &format!("  ends early: {cut}\n");
         }
+        for doubt in self.doubts() {
+            text += &paragraph("", 2, &doubt);
+        }
+        text
+    }
+
+    /// Returns what is doubtful about the sessions, a sentence for each reason.
+    pub(super) fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
         for (count, what) in [
             (
                 self.clock_went_back,
@@ -160,10 +170,10 @@ impl Source {
             ),
         ] {
             if count > 0 {
-                text += &paragraph("", 2, &format!("{} {what}", whole(count)));
+                doubts.push(format!("{} {what}", whole(count)));
             }
         }
-        text
+        doubts
     }
 }
 

@@ -8,6 +8,9 @@ const TOLERANCE: u64 = 5;
 
 const DAY: i64 = 86_400;
 
+/// The last second of the year 9999. Larger numbers are milliseconds, or damaged.
+pub(crate) const LAST: u64 = 253_402_300_799;
+
 /// Offset of local time from UTC, in seconds to the east.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Zone(i32);
@@ -91,6 +94,7 @@ impl Clock {
         if text.len() < 15
             && let Some((whole, _)) = text.split_once('.').or(Some((text, "")))
             && let Ok(seconds) = whole.parse()
+            && seconds <= LAST
         {
             return Some(UnixTime(seconds));
         }

@@ -6,12 +6,15 @@
 
 use crate::{Kind, Note, Notes, Octets, Session, Span};
 use crypto::UnixTime;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Two records of one begin differ by no more than this, in seconds.
 const REPEATED: u64 = 30;
+
+/// Most open sessions of a user among which one goes on.
+const MOST_OF_USER: usize = 64;
 
 /// What is doubtful about the sessions of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +32,8 @@ pub struct Join {
     open: BTreeMap<Arc<str>, Open>,
     /// Keys of the open sessions in the order in which they were opened.
     ages: BTreeMap<u64, Arc<str>>,
+    /// The same of each user.
+    by_user: BTreeMap<Arc<str>, BTreeSet<u64>>,
     most: usize,
     opened: u64,
     doubts: Doubts,
@@ -40,6 +45,8 @@ struct Open {
     age: u64,
     gateway: Arc<str>,
     user: Arc<str>,
+    /// The user when it was opened, who is in the index.
+    indexed: Arc<str>,
     address: Option<IpAddr>,
     begin: UnixTime,
     octets: Option<Octets>,
@@ -66,6 +73,7 @@ impl Join {
         Self {
             open: BTreeMap::new(),
             ages: BTreeMap::new(),
+            by_user: BTreeMap::new(),
             most: most.max(1),
             opened: 0,
             doubts: Doubts::default(),
@@ -106,10 +114,12 @@ impl Join {
 
     /// Hands out the sessions that have not ended.
     pub fn finish(&mut self, out: &mut dyn FnMut(Session)) {
-        self.ages.clear();
-        let open = std::mem::take(&mut self.open).into_values();
-        open.filter(|open| !open.moved)
-            .for_each(|open| out(open.unended()));
+        // In the order of their begins, which says nothing about names.
+        for key in std::mem::take(&mut self.ages).into_values() {
+            if let Some(open) = self.remove(&key).filter(|open| !open.moved) {
+                out(open.unended());
+            }
+        }
     }
 
     fn begin(&mut self, key: &str, note: &Note<'_>, out: &mut dyn FnMut(Session)) {
@@ -127,6 +137,7 @@ impl Join {
             age: 0,
             gateway: self.gateways.name(note.gateway),
             user: note.user.into(),
+            indexed: Arc::default(),
             address: note.address,
             begin,
             octets: note.octets,
@@ -136,12 +147,19 @@ impl Join {
     }
 
     fn continue_as(&mut self, key: &str, note: &Note<'_>, out: &mut dyn FnMut(Session)) {
-        let is_meant = |open: &&mut Open| {
-            let same = *open.gateway == *note.gateway && *open.user == *note.user;
-            same && open.address == note.address && !open.moved
+        let ages = self.by_user.get(note.user).into_iter().flatten();
+        let keys = ages
+            .rev()
+            .take(MOST_OF_USER)
+            .filter_map(|age| self.ages.get(age));
+        let open = keys.filter_map(|key| Some((key, self.open.get(key)?)));
+        let open = open.filter(|(_, open)| *open.gateway == *note.gateway && !open.moved);
+        // A client may have moved, but not to the address of another of the same user.
+        let meant = open.max_by_key(|(_, open)| (open.address == note.address, open.age));
+        let Some(before) = meant.map(|(key, _)| Arc::clone(key)) else {
+            return;
         };
-        let meant = self.open.values_mut().filter(is_meant);
-        let Some(before) = meant.max_by_key(|open| open.age) else {
+        let Some(before) = self.open.get_mut(&before) else {
             return;
         };
         let after = before.clone();
@@ -188,11 +206,11 @@ impl Join {
     }
 
     fn restart(&mut self, gateway: &str, out: &mut dyn FnMut(Session)) {
-        let ended = self
-            .open
-            .iter()
-            .filter(|(_, open)| *open.gateway == *gateway);
-        let ended: Vec<_> = ended.map(|(key, _)| Arc::clone(key)).collect();
+        let is_there = |key: &&Arc<str>| {
+            let open = self.open.get(*key);
+            open.is_some_and(|open| *open.gateway == *gateway)
+        };
+        let ended: Vec<_> = self.ages.values().filter(is_there).cloned().collect();
         for key in ended {
             if let Some(open) = self.remove(&key).filter(|open| !open.moved) {
                 out(open.unended());
@@ -212,12 +230,28 @@ impl Join {
         self.opened += 1;
         self.ages.insert(self.opened, Arc::clone(&key));
         let age = self.opened;
-        self.open.insert(key, Open { age, ..open });
+        let ages = self.by_user.entry(Arc::clone(&open.user)).or_default();
+        ages.insert(age);
+        let indexed = Arc::clone(&open.user);
+        self.open.insert(
+            key,
+            Open {
+                age,
+                indexed,
+                ..open
+            },
+        );
     }
 
     fn remove(&mut self, key: &str) -> Option<Open> {
         let open = self.open.remove(key)?;
         self.ages.remove(&open.age);
+        if let Some(ages) = self.by_user.get_mut(&open.indexed) {
+            ages.remove(&open.age);
+            if ages.is_empty() {
+                self.by_user.remove(&open.indexed);
+            }
+        }
         Some(open)
     }
 }

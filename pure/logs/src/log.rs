@@ -57,31 +57,40 @@ impl Logs {
         out: &mut dyn FnMut(Session),
     ) -> io::Result<()> {
         let file: Arc<str> = file.into();
+        let before = self.lines;
+        let read = self.read_lines(&file, &mut input, out);
+        let (join, out) = (&mut self.join, out);
+        let mut to = Joining { join, out };
+        if let Err(why) = self.reader.end_of_file(&mut self.clock, &mut to) {
+            self.faults.add(&file, self.lines - before, why);
+        }
+        read
+    }
+
+    fn read_lines(
+        &mut self,
+        file: &Arc<str>,
+        input: &mut impl BufRead,
+        out: &mut dyn FnMut(Session),
+    ) -> io::Result<()> {
+        let before = self.lines;
         let mut line = Vec::new();
-        let mut number = 0;
         loop {
             line.clear();
-            let length = (&mut input).take(LONGEST).read_until(b'\n', &mut line)?;
+            let length = input.take(LONGEST).read_until(b'\n', &mut line)?;
             if length == 0 {
-                break;
+                return Ok(());
             }
-            number += 1;
+            self.lines += 1;
             let is_long = length as u64 == LONGEST && line.last() != Some(&b'\n');
             let read = match is_long {
                 true => input.skip_until(b'\n').map(|_| Err(Why::TooLong))?,
                 false => self.line(&line, out),
             };
             if let Err(why) = read {
-                self.faults.add(&file, number, why);
+                self.faults.add(file, self.lines - before, why);
             }
         }
-        self.lines += number;
-        let (join, out) = (&mut self.join, out);
-        let mut to = Joining { join, out };
-        if let Err(why) = self.reader.end_of_file(&mut self.clock, &mut to) {
-            self.faults.add(&file, number, why);
-        }
-        Ok(())
     }
 
     /// Hands out the sessions that have not ended.

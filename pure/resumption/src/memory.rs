@@ -32,6 +32,16 @@ impl Memory {
         self.entries.iter()
     }
 
+    /// Returns the number of entries.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns true if there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     fn add(&mut self, kept: Kept, now: UnixTime) {
         self.expunge(now);
         while self.entries.len() >= self.most {

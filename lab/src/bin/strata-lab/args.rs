@@ -441,7 +441,7 @@ pub struct Analyse {
     #[arg(long)]
     pub in_order: bool,
     /// Most entries in the cache of a gateway
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub entries: u32,
     /// CPU time of a full exchange at the gateway in microseconds, from `strata-lab bench ike`
     #[arg(long, value_name = "US", requires = "resumed_us", value_parser = clap::value_parser!(u32).range(1..))]
@@ -452,7 +452,7 @@ pub struct Analyse {
     /// Write a page, the figures and the numbers into a folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Write the sessions without names and addresses into a table that can be given away
+    /// Write the sessions without names and addresses into a new table that can be given away
     #[arg(long, value_name = "FILE")]
     pub anonymise: Option<PathBuf>,
 }
@@ -460,7 +460,7 @@ pub struct Analyse {
 /// A synthetic log.
 #[derive(Debug, Group)]
 pub struct Synth {
-    /// File of the log, a table; - for standard output
+    /// New file of the log, a table; - for standard output
     pub file: PathBuf,
     /// Column of table II
     #[arg(long, default_value = "wireless", value_parser = ["wireless", "remote"])]
@@ -468,7 +468,7 @@ pub struct Synth {
     /// Number of connections, with users in proportion [default: the paper's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub connections: Option<u64>,
-    /// Part of the connections after which the user soon comes back, in per cent
+    /// Part of the connections after which the user soon comes back (median 20 minutes), in per cent
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(0..=95))]
     pub returns: u32,
     /// Seed

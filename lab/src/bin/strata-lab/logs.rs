@@ -73,7 +73,10 @@ fn synthesise(synth: &Synth) -> Result<Exit, Obstacle> {
     };
     let mut to = create(&synth.file).map_err(|error| {
         let message = format!("cannot write {}: {error}", synth.file.display());
-        Obstacle::new(message, "name a file that can be written")
+        Obstacle::new(
+            message,
+            "name a file that does not exist and can be written",
+        )
     })?;
     synthesis::write(workload, open, synth.seed, &mut to)?;
     Ok(Exit::Done)
@@ -82,6 +85,6 @@ fn synthesise(synth: &Synth) -> Result<Exit, Obstacle> {
 fn create(path: &Path) -> io::Result<Box<dyn Write>> {
     Ok(match path.as_os_str() == "-" {
         true => Box::new(BufWriter::new(io::stdout().lock())),
-        false => Box::new(BufWriter::new(File::create(path)?)),
+        false => Box::new(BufWriter::new(File::create_new(path)?)),
     })
 }

@@ -357,6 +357,23 @@ fn a_session_is_resumed_after_a_round_trip_and_without_resumption_the_verdict_fa
     Ok(())
 }
 
+// Works: figures
+#[lab::test]
+fn strategies_save_exchanges_of_logs_like_the_paper_s_and_without_resumption_the_verdict_fails()
+-> Result<()> {
+    let run = "run vpn-caching --quick";
+    let (folder, report) = holds("vpn-caching", run)?;
+    let rows = report["rows"].as_array().context("it is a list")?;
+    ensure!(rows.len() == 14, "{report}");
+    let without = folder.lab(&format!("{run} --no-resumption"))?;
+    let report = &documents(&without)?[0];
+    ensure!(without.status.code() == Some(1), "{report}");
+    ensure!(report["environment"]["resumption"] == false, "{report}");
+    let left = "remote, established 2 h: all connections over exchanges that remain: 1.00 times";
+    ensure!(report["reasons"].to_string().contains(left), "{report}");
+    Ok(())
+}
+
 /// Judges who resumed: times depend on the machine.
 // Works: figures
 #[lab::test(quiet)]

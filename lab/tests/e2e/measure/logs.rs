@@ -114,7 +114,7 @@ fn what_is_no_log_is_refused_with_the_fix() -> Result<()> {
             vec!["logs", "analyse", file.as_str(), "--zone", "noon"],
             "+hh",
         ),
-        (vec!["logs", "synth", "/nonexistent/log"], "can be written"),
+        (vec!["logs", "synth", "/nonexistent/log"], "does not exist"),
     ] {
         let output = lab(&words)?;
         let told = String::from_utf8(output.stderr)?;

@@ -18,19 +18,21 @@ impl Reader for Asa {
             return Ok(());
         };
         let (kind, said) = match number {
-            "113039" | "722051" => (Kind::Begun, Said::bracketed(text)),
-            "722055" => (Kind::Seen, Said::bracketed(text)),
+            // Two devices behind one NAT are one name: the end of each says how long it was up.
+            "113039" | "722051" | "722055" => (Kind::Seen, Said::bracketed(text)),
             "113019" => (Kind::Ended, Said::listed(text)),
             _ => return Ok(()),
         };
         let said = said.ok_or(Why::Missing)?;
         let Prefix { at, host } = prefix(line, mark, clock)?;
         let is_end = kind == Kind::Ended;
+        let is_begin = matches!(number, "113039" | "722051");
+        let begun = is_begin.then_some(Duration::ZERO);
         to.note(Note {
             gateway: host,
             user: name(said.user)?,
             address: address(said.address),
-            lasted: is_end.then(|| duration(text)).transpose()?,
+            lasted: is_end.then(|| duration(text)).transpose()?.or(begun),
             octets: is_end.then(|| octets(text)).transpose()?,
             ..Note::new(kind, at, name(&format!("{}@{}", said.user, said.address))?)
         });

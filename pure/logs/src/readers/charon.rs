@@ -2,7 +2,8 @@
 //!
 //! A line is `TIME 04[IKE] TEXT` in a file, or `TIME HOST charon[PID]: 04[IKE] TEXT` from syslog
 //! and `journalctl -o short`. With `ike_name`, the text begins with `<NAME|NUMBER>`, and only then
-//! does a line about a child SA say whose octets it counts. An IKE SA that is re-authenticated is
+//! do lines say which session was given up, which one its client replaced, and whose octets a child
+//! SA counts. An IKE SA that is re-authenticated is
 //! another session, as that takes a full key exchange; one that is rekeyed is the same.
 
 use super::text::{Prefix, address, between, name, number, prefix};
@@ -84,7 +85,9 @@ impl<'a> Said<'a> {
         let Some(id) = prefixed else {
             return Ok(None);
         };
-        if text.starts_with("giving up after ") && text.ends_with(" retransmits") {
+        let is_given_up = text.starts_with("giving up after ") && text.ends_with(" retransmits");
+        let is_replaced = text.starts_with("destroying duplicate IKE_SA for peer ");
+        if is_given_up || is_replaced {
             return Ok(Some(Self::new(Kind::Lost, id)));
         }
         match text.strip_prefix("closing CHILD_SA ") {
@@ -125,13 +128,16 @@ impl<'a> Said<'a> {
 
 /// Returns the place of `04[IKE]` in a line, and the text behind it.
 fn group(line: &str) -> Option<(usize, &str)> {
-    let marks = ["[IKE] ", "[DMN] ", "[CHD] "].into_iter();
-    let (at, text) = marks
-        .filter_map(|mark| Some((line.find(mark)?, line.split_once(mark)?.1)))
-        .min_by_key(|(at, _)| *at)?;
-    let thread = line.get(at.checked_sub(2)?..at)?;
-    thread
-        .bytes()
-        .all(|octet| octet.is_ascii_digit())
+    // The first group is charon's: what follows may be the words of a client.
+    let is_group = |at: &usize| {
+        let thread = at.checked_sub(2).and_then(|from| line.get(from..*at));
+        let is_thread = thread.is_some_and(|text| text.bytes().all(|octet| octet.is_ascii_digit()));
+        is_thread && line.get(at + 4..at + 6) == Some("] ")
+    };
+    let mut places = line.match_indices('[').map(|(at, _)| at);
+    let at = places.find(is_group)?;
+    let (group, text) = (line.get(at + 1..at + 4)?, line.get(at + 6..)?);
+    ["IKE", "DMN", "CHD"]
+        .contains(&group)
         .then_some((at - 2, text))
 }

@@ -120,7 +120,8 @@ impl Row<'_> {
         clock.read(field).map(Some).ok_or(Why::Time)
     }
 
-    fn span(&self, clock: &Clock) -> Result<Span, Why> {
+    /// Returns begin and end. `has_end` says whether the table has a column for the end.
+    fn span(&self, has_end: bool, clock: &Clock) -> Result<Span, Why> {
         let (begin, end) = (
             self.time(Column::Begin, clock)?,
             self.time(Column::End, clock)?,
@@ -129,6 +130,8 @@ impl Row<'_> {
         match (begin, end, lasted) {
             (Some(begin), Some(end), _) if end < begin => Err(Why::Backwards),
             (Some(begin), Some(end), _) => Ok(Span::Whole { begin, end }),
+            // Accounting counts the time of a session that is up.
+            (Some(begin), None, Some(_)) if has_end => Ok(Span::NotEnded { begin }),
             (Some(begin), None, Some(lasted)) => {
                 let end = UnixTime(begin.0.saturating_add(lasted));
                 Ok(Span::Whole { begin, end })
@@ -163,9 +166,13 @@ impl Layout {
         let mut names = Vec::new();
         split(line, separator, |name| names.push(name)).ok()?;
         let columns: Vec<_> = names.iter().map(|name| columns.meaning(name)).collect();
-        let has = |column| columns.contains(&Some(column));
-        let is_enough = has(Column::User) && (has(Column::Begin) || has(Column::End));
-        is_enough.then_some(Self { separator, columns })
+        let layout = Self { separator, columns };
+        let has_time = layout.has(Column::Begin) || layout.has(Column::End);
+        (layout.has(Column::User) && has_time).then_some(layout)
+    }
+
+    fn has(&self, column: Column) -> bool {
+        self.columns.contains(&Some(column))
     }
 
     fn row<'a>(&self, line: &'a str) -> Result<Row<'a>, Why> {
@@ -204,7 +211,7 @@ impl Reader for Csv {
             user: user.into(),
             gateway: Arc::clone(&self.gateway),
             address: row.get(Column::Address).and_then(address),
-            span: row.span(clock)?,
+            span: row.span(layout.has(Column::End), clock)?,
             octets: row.octets()?,
         });
         Ok(())

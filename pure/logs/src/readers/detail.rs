@@ -4,7 +4,7 @@
 //! when the server received the record; `Acct-Delay-Time` says how long it was on its way (RFC 2866
 //! section 5.2). A counter of octets is continued in `Acct-*-Gigawords` (RFC 2869 section 5.1).
 
-use super::text::{address, name, number};
+use super::text::{address, name, number, time};
 use crate::{Clock, Kind, Note, Notes, Octets, Reader, Why};
 use crypto::UnixTime;
 use std::time::Duration;
@@ -83,7 +83,7 @@ impl Record {
                     _ => None,
                 };
             }
-            "Timestamp" => self.timestamp = Some(UnixTime(number(value)?)),
+            "Timestamp" => self.timestamp = Some(time(value)?),
             "Acct-Delay-Time" => self.delay = number(value)?,
             "Acct-Session-Time" => self.lasted = Some(Duration::from_secs(number(value)?)),
             "Acct-Session-Id" => self.session = name(value)?.to_owned(),

@@ -54,10 +54,16 @@ impl Format {
         }
     }
 
-    /// Recognises the format of a file by its first lines.
+    /// Recognises the format of a file by its first lines: it has most of them, as a line may have
+    /// the words of a client.
     pub fn detect(head: &str) -> Option<Self> {
-        let is = |format: &&Self| head.lines().any(|line| format.has(line));
-        Self::ALL.iter().find(is).copied()
+        let count = |format: Self| head.lines().filter(|line| format.has(line)).count();
+        let counted = Self::ALL.map(|format| (count(format), format));
+        // Of equal ones the first.
+        let found = counted.into_iter().rev().filter(|(count, _)| *count > 0);
+        found
+            .max_by_key(|(count, _)| *count)
+            .map(|(_, format)| format)
     }
 
     /// Creates a reader with the usual settings.

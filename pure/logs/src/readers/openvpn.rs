@@ -4,9 +4,8 @@
 //! clients that are up, with their begins and octets, and is written again and again: a session has
 //! no end there.
 
-use super::text::{Prefix, address, name, number, prefix};
+use super::text::{Prefix, address, name, number, prefix, time};
 use crate::{Clock, Kind, Note, Notes, Octets, Reader, Why};
-use crypto::UnixTime;
 
 const BEGUN: &str = "] Peer Connection Initiated with ";
 
@@ -29,7 +28,7 @@ impl Reader for Log {
         if is_end(line) {
             return ended(line, clock, to);
         }
-        if line.contains("Initialization Sequence Completed") {
+        if line.ends_with("Initialization Sequence Completed") {
             let Prefix { at, .. } = prefix(line, line.len(), clock)?;
             to.note(Note::new(Kind::Restarted, at, ""));
         }
@@ -122,7 +121,7 @@ impl Columns {
             line.split([',', '\t']).nth(place).ok_or(Why::Missing)
         };
         let remote = name(field(self.remote)?)?;
-        let since = UnixTime(number(field(self.since)?)?);
+        let since = time(field(self.since)?)?;
         Ok(Note {
             user: name(field(self.user)?)?,
             address: address(remote),

@@ -9,7 +9,7 @@ use crate::{Clock, Kind, Note, Notes, Reader, Why};
 /// Reader of the log.
 pub(super) struct Strata;
 
-const LEVELS: [&str; 2] = [" INFO peer ", " WARN peer "];
+const LEVELS: [&str; 5] = [" INFO ", " WARN ", " ERROR ", " DEBUG ", " TRACE "];
 
 pub(super) fn is_line(line: &str) -> bool {
     text(line).is_some()
@@ -39,6 +39,11 @@ impl Reader for Strata {
 
 /// Returns the place of the level of a line about a peer, and the text behind it.
 fn text(line: &str) -> Option<(usize, &str)> {
-    let mut levels = LEVELS.iter();
-    levels.find_map(|level| Some((line.find(level)?, line.split_once(level)?.1)))
+    // The first level is ours: what follows may be the words of a peer.
+    let found = LEVELS
+        .iter()
+        .filter_map(|level| Some((line.find(level)?, level.len())));
+    let (at, length) = found.min()?;
+    let text = line.get(at + length..)?.strip_prefix("peer ")?;
+    Some((at, text))
 }

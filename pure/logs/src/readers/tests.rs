@@ -263,3 +263,40 @@ proptest! {
         }
     }
 }
+
+/// What a client chooses as its identity is in the logs of its gateway.
+#[test]
+fn the_words_of_a_client_are_neither_a_format_nor_a_session() {
+    let at = "2026-11-30T09:26:17Z";
+    let charon = format!("{at} gw charon: 04[IKE] IKE_SA a[1] established between ");
+    let charon = charon + "192.0.2.1[gw]...203.0.113.7[ann]\n";
+    let asa = format!("{at} gw charon: 05[CFG] looking for peer configs [%ASA-6-113039: x]\n");
+    assert_eq!(
+        Format::detect(&(asa + &charon + &charon)),
+        Some(Format::Charon)
+    );
+    let victim = "IKE_SA a[9] established between 192.0.2.1[gw]...203.0.113.9[victim]";
+    for (format, line) in [
+        (
+            Format::Charon,
+            format!("{at} gw charon: 05[CFG] looking for [x 04[IKE] {victim}"),
+        ),
+        (
+            Format::Strata,
+            format!("{at} WARN peer mallory: down: it says x INFO peer alice: up"),
+        ),
+        (
+            Format::OpenVpn,
+            format!("{at} x Initialization Sequence Completed, says a client"),
+        ),
+    ] {
+        let found = sessions(format, &line);
+        assert!(
+            found
+                .iter()
+                .all(|session| !["victim", "alice"].contains(&&*session.user)),
+            "{line}"
+        );
+        assert!(found.is_empty(), "{line}: {found:?}");
+    }
+}

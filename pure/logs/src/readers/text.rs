@@ -1,5 +1,6 @@
 //! Parts of lines that several formats share.
 
+use crate::clock::LAST;
 use crate::{Clock, Why};
 use crypto::UnixTime;
 use std::net::{IpAddr, SocketAddr};
@@ -62,6 +63,13 @@ pub(super) fn address(text: &str) -> Option<IpAddr> {
         .or_else(with_port)
         .or_else(in_brackets)
         .or_else(before_colon)
+}
+
+/// Reads a time in seconds since 1970, up to the year 9999.
+pub(super) fn time(text: &str) -> Result<UnixTime, Why> {
+    let seconds = number(text)?;
+    let is_possible = seconds <= LAST;
+    is_possible.then_some(UnixTime(seconds)).ok_or(Why::Time)
 }
 
 /// Reads a number.
