@@ -28,8 +28,8 @@ pub struct Advice {
 /// Fewest connections from which something follows.
 const FEW: u64 = 100;
 
-/// Chooses the strategy that saves most, if each doubling of the time for which a secret is good has
-/// to save a tenth of all exchanges. Of equal ones, that with the least data under a secret is
+/// Chooses the strategy that saves most, if each doubling of the time for which a secret is good
+/// has to save a tenth of all exchanges. Of equal ones, that with the least data under a secret is
 /// chosen, and then that whose entries end first.
 pub(super) fn advise(all: &[Remaining], connections: u64, summary: &Summary) -> Advice {
     let ended = summary.durations.count();

@@ -29,7 +29,8 @@ pub struct Analysis {
     pub visits: Vec<Class>,
     /// Connections whose begin is known, which the strategies are played with.
     pub played: u64,
-    /// CPU time of the gateway for all of them without resumption, in seconds, if the cost is known.
+    /// CPU time of the gateway for all of them without resumption, in seconds, if the cost is
+    /// known.
     pub cpu_seconds_without: Option<f64>,
     /// What remains with each strategy (figure 6, and those that the paper leaves out).
     pub strategies: Vec<Remaining>,

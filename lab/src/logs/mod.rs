@@ -97,7 +97,7 @@ pub fn analyse(asked: &Asked) -> Result<Analysis, Obstacle> {
         let (players, senders) = players();
         let players: Vec<_> = players
             .into_iter()
-            .map(|(player, receiver)| scope.spawn(|| player.run(receiver, asked.entries)))
+            .map(|player| scope.spawn(|| player.run(asked.entries)))
             .collect();
         let mut stage = Stage::new(senders);
         let mut take = |session: Session| {
@@ -223,11 +223,11 @@ fn read_all(
 struct Stage {
     order: Order,
     batch: Vec<Session>,
-    senders: Vec<SyncSender<Arc<Vec<Session>>>>,
+    senders: Vec<SyncSender<Batch>>,
 }
 
 impl Stage {
-    fn new(senders: Vec<SyncSender<Arc<Vec<Session>>>>) -> Self {
+    fn new(senders: Vec<SyncSender<Batch>>) -> Self {
         Self {
             order: Order::new(MOST_WAITING),
             batch: Vec::with_capacity(BATCH),
@@ -264,30 +264,36 @@ impl Stage {
 /// Plays some of the strategies, on a thread.
 struct Player {
     strategies: Vec<Strategy>,
+    batches: Receiver<Batch>,
 }
 
-type Batches = Receiver<Arc<Vec<Session>>>;
+/// Sessions that all players get.
+type Batch = Arc<Vec<Session>>;
 
 /// Returns players that share the strategies, as many as there are processors.
-fn players() -> (Vec<(Player, Batches)>, Vec<SyncSender<Arc<Vec<Session>>>>) {
+fn players() -> (Vec<Player>, Vec<SyncSender<Batch>>) {
     let all = strategies::all();
     let count = thread::available_parallelism().map_or(1, usize::from);
     let share = all.len().div_ceil(count);
     let players = all.chunks(share).map(|strategies| {
-        let (sender, receiver) = sync_channel(AHEAD);
+        let (sender, batches) = sync_channel(AHEAD);
         let strategies = strategies.to_vec();
-        ((Player { strategies }, receiver), sender)
+        let player = Player {
+            strategies,
+            batches,
+        };
+        (player, sender)
     });
     players.unzip()
 }
 
 impl Player {
-    fn run(self, batches: Batches, entries: usize) -> Vec<Outcome> {
+    fn run(self, entries: usize) -> Vec<Outcome> {
         let strategies = self.strategies.into_iter();
         let mut all: Vec<_> = strategies
             .map(|strategy| Simulation::new(strategy, entries))
             .collect();
-        for batch in batches {
+        for batch in self.batches {
             for simulation in &mut all {
                 batch.iter().for_each(|session| simulation.visit(session));
             }

@@ -1,8 +1,9 @@
 //! A synthetic log with the characteristics of the paper's (004, table II): users, connections,
 //! their mean duration and volume, and a rhythm of days and weeks.
 //!
-//! Table II has means and no distributions. What it leaves open is in [`Open`]: how soon a user comes
-//! back, and how far durations and volumes spread. Claims that hang on these are tried over a range.
+//! Table II has means and no distributions. What it leaves open is in [`Open`]: how soon a user
+//! comes back, and how far durations and volumes spread. Claims that hang on these are tried over a
+//! range.
 
 use crate::obstacle::Obstacle;
 use crypto::{Rng, UnixTime};

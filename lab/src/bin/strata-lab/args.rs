@@ -468,7 +468,7 @@ pub struct Synth {
     /// Number of connections, with users in proportion [default: the paper's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub connections: Option<u64>,
-    /// Part of the connections after which the user soon comes back (median 20 minutes), in per cent
+    /// Connections after which the user soon comes back (median 20 minutes), in per cent
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(0..=95))]
     pub returns: u32,
     /// Seed

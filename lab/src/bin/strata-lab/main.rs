@@ -1,4 +1,5 @@
-//! `strata-lab`: demos, benchmarks, figures of papers, logs of gateways, and tests with other implementations.
+//! `strata-lab`: demos, benchmarks, figures of papers, logs of gateways, and tests with other
+//! implementations.
 
 mod args;
 mod bench;

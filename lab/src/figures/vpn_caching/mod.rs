@@ -59,7 +59,7 @@ const QUICK: u64 = 5000;
 
 /// Every log saves at least this part of the connections' exchanges with each strategy: all over
 /// those that remain.
-const SAVES: f64 = 1.25;
+const SAVES: f64 = 1.1;
 
 const HOUR: Duration = Duration::from_secs(3600);
 

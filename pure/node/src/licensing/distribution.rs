@@ -199,9 +199,9 @@ impl Distribution {
         }
     }
 
-    /// Handles the end of the IKE SA with a node. If what the node has proved counts no more, nothing
-    /// is sealed for it from now on. It keeps its licence, and gets new keys once it has proved its
-    /// identity again.
+    /// Handles the end of the IKE SA with a node. If what the node has proved counts no more,
+    /// nothing is sealed for it from now on. It keeps its licence, and gets new keys once it has
+    /// proved its identity again.
     pub fn node_lost(
         &mut self,
         sa: IkeSaId,

@@ -271,9 +271,9 @@ fn a_better_way_is_taken_without_loss_and_one_that_is_gone_at_once() {
     road.never_down();
 }
 
-/// Round trips of 20 and 600 ms, and equal ones. To a slower way, packets pause for what its delay is
-/// longer: the last one of the quicker way arrives before the first one there. Otherwise no pause is
-/// longer than the interval of the packets.
+/// Round trips of 20 and 600 ms, and equal ones. To a slower way, packets pause for what its delay
+/// is longer: the last one of the quicker way arrives before the first one there. Otherwise no
+/// pause is longer than the interval of the packets.
 #[test]
 fn a_hand_over_between_ways_of_any_delay_loses_nothing_and_pauses_for_the_difference_alone() {
     for round_trips in [[20, 20], [600, 600], [600, 20], [20, 600]] {
