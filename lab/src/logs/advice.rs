@@ -56,11 +56,11 @@ pub(super) fn advise(all: &[Remaining], connections: u64, summary: &Summary) -> 
         let data = worth.then(b.burden.cmp(&a.burden));
         data.then(b.clocked.cmp(&a.clocked))
     });
-    let Some(chosen) = chosen.filter(|_| part(most) >= WORTH) else {
+    let Some(chosen) = chosen.filter(|chosen| part(saved(chosen)) >= WORTH) else {
         let most = percent(part(most));
         return off(format!(
-            "No strategy saves more than {most} of the exchanges: users of this log seldom come back \
-             in time."
+            "Strategies save {most} of the exchanges at most, and few within a short time: users of \
+             this log seldom come back in time."
         ));
     };
     let its = percent(part(saved(chosen)));
