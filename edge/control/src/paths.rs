@@ -125,7 +125,7 @@ pub struct Strength {
 }
 
 impl Strength {
-    /// What to write instead of a number that is no share.
+    /// Advice to somebody who has given a number that is not a percentage.
     pub const FIX: &str = "for dBm, write 2 * (dBm + 100)";
 }
 

@@ -17,9 +17,9 @@ const WORTH: f64 = 0.05;
 pub struct Advice {
     /// Its name; `None`: leave resumption off.
     pub strategy: Option<String>,
-    /// Why.
+    /// Reason of the choice.
     pub reason: String,
-    /// What it costs if a cached entry is stolen.
+    /// Damage if a cached entry is stolen.
     pub risk: Option<String>,
     /// Lines of the gateway's configuration.
     pub configuration: Vec<String>,

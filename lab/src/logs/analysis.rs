@@ -10,10 +10,10 @@ use std::fmt;
 /// Unreadable lines that are shown with their place.
 const SHOWN: usize = 10;
 
-/// What the logs say, and what follows from it.
+/// Load and users of the logs, and the exchanges that remain with caching.
 #[derive(Clone, Debug, Serialize)]
 pub struct Analysis {
-    /// What was read.
+    /// Files and lines.
     pub source: Source,
     /// Table II of the paper.
     pub table: Table,
@@ -38,7 +38,7 @@ pub struct Analysis {
     pub advice: Advice,
 }
 
-/// What was read, and what could not be.
+/// Files and lines, and doubts about them.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Source {
     /// The files, in the order in which they were read.

@@ -25,7 +25,6 @@ use indicatif::{ProgressBar, ProgressStyle};
 use input::{File, Opened};
 use logs::{Clock, Columns, Format, Logs, Order, Outcome, Session, Simulation, Summary, Zone};
 use resumption::Strategy;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -130,28 +129,14 @@ pub fn analyse(asked: &Asked) -> Result<Analysis, Obstacle> {
     Ok(Analysis::new(source, &summary, outcomes, asked.cost))
 }
 
-/// Connections, and those of them that need a full exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Share {
-    pub exchanges: u64,
-    pub connections: u64,
-}
-
-impl Share {
-    /// Returns the part that needs a full exchange, or `None` without a connection.
-    pub fn of_all(self) -> Option<f64> {
-        let (all, full) = (self.connections as f64, self.exchanges as f64);
-        (self.connections > 0).then(|| full / all)
-    }
-}
-
-/// Plays a synthetic log to strategies, with room for every entry.
+/// Plays a synthetic log to strategies, with room for every entry. Returns the part of the
+/// connections that needs a full exchange with each, or `None` without a connection.
 pub(crate) fn shares(
     workload: Workload,
     open: Open,
     seed: u64,
     strategies: &[Strategy],
-) -> anyhow::Result<Vec<Share>> {
+) -> anyhow::Result<Vec<Option<f64>>> {
     let mut log = Vec::new();
     synthesis::write(workload, open, seed, &mut log)?;
     let mut logs = Logs::new(
@@ -173,11 +158,7 @@ pub(crate) fn shares(
     logs.read("synthetic", log.as_slice(), &mut play)?;
     logs.finish(&mut play);
     let outcomes = all.into_iter().map(Simulation::finish);
-    let shares = outcomes.map(|outcome| Share {
-        exchanges: outcome.exchanges,
-        connections: outcome.connections,
-    });
-    Ok(shares.collect())
+    Ok(outcomes.map(|outcome| outcome.share()).collect())
 }
 
 /// Reads all files. Those of one format are one log.

@@ -3,9 +3,9 @@
 use super::analysis::Analysis;
 use super::text::{limit_of_octets, limit_of_time, octets, percent, whole};
 use crate::obstacle::Obstacle;
-use crate::page::STYLE;
+use crate::page::document;
 use anyhow::{Context, Result};
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, PreEscaped, html};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -45,37 +45,25 @@ impl Analysis {
     }
 
     fn page(&self, drawings: &[String]) -> Markup {
-        html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    title { "Strata: what the logs say" }
-                    style { (PreEscaped(STYLE)) }
-                }
-                body {
-                    main {
-                        h1 { "What the logs say" }
-                        p.lead {
-                            (whole(self.table.connections)) " connections of "
-                            (whole(self.table.users as u64)) " users, and which caching strategy saves "
-                            "how many of their key exchanges."
-                        }
-                        (self.recommendation())
-                        (self.characteristics())
-                        section {
-                            h2 { "Figures" }
-                            div.plots {
-                                @for drawing in drawings { figure { (PreEscaped(drawing)) } }
-                            }
-                        }
-                        (self.comparison())
-                        (self.sources())
-                    }
+        let content = html! {
+            h1 { "What the logs say" }
+            p.lead {
+                (whole(self.table.connections)) " connections of "
+                (whole(self.table.users as u64)) " users, and which caching strategy saves "
+                "how many of their key exchanges."
+            }
+            (self.recommendation())
+            (self.characteristics())
+            section {
+                h2 { "Figures" }
+                div.plots {
+                    @for drawing in drawings { figure { (PreEscaped(drawing)) } }
                 }
             }
-        }
+            (self.comparison())
+            (self.sources())
+        };
+        document("Strata: what the logs say", &content)
     }
 
     fn recommendation(&self) -> Markup {

@@ -11,7 +11,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub(crate) const STYLE: &str = include_str!("style.css");
+const STYLE: &str = include_str!("style.css");
 
 /// Known causes of the difference between the kernel's Reno and the simulator's.
 const WHY_APART: &str = "The simulator’s errors are other draws, its TCP lacks the finer of the \
@@ -45,29 +45,33 @@ pub fn write(out: &Path) -> Result<PathBuf, Obstacle> {
 }
 
 fn page(reports: &[Report], figures: &[Markup]) -> Markup {
+    let content = html! {
+        h1 { "Strata: the lab’s report" }
+        p.lead {
+            "Figures of the papers, measured again on real packets between network "
+            "namespaces: kernel TCP, stratad, and a link emulator with Poisson bit errors. "
+            "Each figure or table has a claim, what must hold for it, and a verdict."
+        }
+        (overview(reports))
+        (contradictions(reports))
+        @for figure in figures { (figure) }
+        (reading())
+    };
+    document("Strata: the lab's report", &content)
+}
+
+/// Returns a page with this content that stands alone.
+pub(crate) fn document(title: &str, content: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "Strata: the lab's report" }
+                title { (title) }
                 style { (PreEscaped(STYLE)) }
             }
-            body {
-                main {
-                    h1 { "Strata: the lab’s report" }
-                    p.lead {
-                        "Figures of the papers, measured again on real packets between network "
-                        "namespaces: kernel TCP, stratad, and a link emulator with Poisson bit errors. "
-                        "Each figure or table has a claim, what must hold for it, and a verdict."
-                    }
-                    (overview(reports))
-                    (contradictions(reports))
-                    @for figure in figures { (figure) }
-                    (reading())
-                }
-            }
+            body { main { (content) } }
         }
     }
 }

@@ -4,8 +4,8 @@
 use crate::experiment::{
     Basis, Claim, Column, Estimate, Filled, Finding, Grid, Plan, Raw, Row, Table,
 };
+use crate::logs::shares;
 use crate::logs::synthesis::{Open, Workload};
-use crate::logs::{Share, shares};
 use crate::plot::{Axis, Dot, Lines, Look, Plot, Series};
 use anyhow::Result;
 use plotters::style::RGBColor;
@@ -94,7 +94,7 @@ const COLUMNS: [(&str, Workload); 2] = [
     ("remote", Workload::REMOTE),
 ];
 
-/// What is left open, the usual first.
+/// Assumptions that table II leaves open, the usual ones first.
 const OPEN: [(&str, Open); 7] = [
     ("usual", Open::USUAL),
     ("nobody returns soon", returning(0.0)),
@@ -125,10 +125,10 @@ const fn spread(durations: f64, volumes: f64) -> Open {
 struct Cell {
     /// Column of table II.
     log: String,
-    /// What is left open.
+    /// Assumption that differs from the usual ones.
     open: String,
     /// With each strategy.
-    shares: Vec<Share>,
+    shares: Vec<Option<f64>>,
 }
 
 fn measure(plan: &Plan) -> Raw {
@@ -156,7 +156,7 @@ fn measure(plan: &Plan) -> Raw {
 fn judged(cells: &[Cell]) -> Filled {
     let columns = STRATEGIES.map(|(name, _)| Column::new("", name));
     let rows = cells.iter().map(|cell| {
-        let per_mille = |share: &Share| Some((share.of_all()? * 1000.0).round() as i64);
+        let per_mille = |share: &Option<f64>| Some((share.as_ref()? * 1000.0).round() as i64);
         Row {
             subject: cell.log.clone(),
             name: cell.open.clone(),
@@ -180,7 +180,7 @@ fn judged(cells: &[Cell]) -> Filled {
 fn findings(log: &str, cells: &[Cell]) -> Vec<Finding> {
     let of = |place: usize| {
         let cells = cells.iter().filter(|cell| cell.log == log);
-        cells.filter_map(move |cell| cell.shares.get(place)?.of_all())
+        cells.filter_map(move |cell| *cell.shares.get(place)?)
     };
     let estimate = |place: usize, value: fn(f64) -> f64| {
         let all: Vec<_> = of(place).map(value).collect();
@@ -227,7 +227,7 @@ fn plot(log: &str, cells: &[Cell]) -> Option<Plot> {
     cells.first()?;
     let series = STRATEGIES.iter().zip(COLOURS).enumerate();
     let series = series.map(|(place, ((name, _), colour))| {
-        let shares = cells.iter().map(|cell| cell.shares.get(place)?.of_all());
+        let shares = cells.iter().map(|cell| *cell.shares.get(place)?);
         let dots = (0..).zip(shares).filter_map(|(x, share)| {
             Some(Dot {
                 x: f64::from(x),
