@@ -5,8 +5,8 @@
 //! * [`emulator`]: a wire with a rate, a delay, a queue and bit errors, in real time. [`vigil`]
 //!   keeps the machine awake for it, [`bystander`] measures how far the machine delayed it.
 //! * [`pair`], [`plain`], [`certified`], [`lending`], [`transfer`], [`chatter`], [`volley`],
-//!   [`gaps`], [`echo`], [`spis`], [`wiretap`], [`tshark`], [`name_server`], [`strongswan`],
-//!   [`libreswan`], [`origin`], [`duo`], [`openssl`], [`account`]: parts of end-to-end tests.
+//!   [`gaps`], [`echo`], [`spis`], [`wiretap`], [`tshark`], [`name_server`], [`browser`],
+//!   [`strongswan`], [`libreswan`], [`origin`], [`duo`], [`openssl`], [`account`]: parts of end-to-end tests.
 //! * [`walk`]: a mobile node between foreign agents, for tests of Mobile IPv4 and for the roaming
 //!   demo.
 //! * [`guest`]: a machine with its own kernel, for peers that use the kernel's ESP.
@@ -34,6 +34,7 @@ pub mod account;
 pub mod bait;
 pub mod bare;
 pub mod bench;
+pub mod browser;
 pub mod bundle;
 pub mod bystander;
 pub mod canary;

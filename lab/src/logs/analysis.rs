@@ -4,7 +4,7 @@ use super::advice::{Advice, advise};
 use super::{Cost, strategies};
 use logs::{Bound, Fault, Format, Histogram, Logs, Outcome, Summary};
 use resumption::Strategy;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Unreadable lines that are shown with their place.
@@ -125,7 +125,7 @@ pub struct Day {
 }
 
 /// A class of a distribution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Class {
     /// Upper bound, which is part of it; `None` if there is none.
     pub up_to: Option<u64>,
@@ -315,7 +315,8 @@ impl Limit {
     }
 }
 
-fn classes(histogram: &Histogram) -> Vec<Class> {
+/// Returns the classes of a distribution.
+pub(crate) fn classes(histogram: &Histogram) -> Vec<Class> {
     let classes = histogram.classes();
     classes
         .map(|(up_to, count)| Class { up_to, count })

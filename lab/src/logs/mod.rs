@@ -9,13 +9,14 @@ mod analysis;
 mod anonymous;
 mod input;
 mod page;
-mod plots;
-mod strategies;
+pub(crate) mod plots;
+pub(crate) mod strategies;
 pub mod synthesis;
-mod text;
+pub(crate) mod text;
 
 pub use advice::Advice;
-pub use analysis::{Analysis, Remaining};
+pub(crate) use analysis::classes;
+pub use analysis::{Analysis, Class, Remaining};
 
 use crate::obstacle::Obstacle;
 use analysis::Source;
@@ -33,7 +34,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
-use synthesis::{Open, Workload};
 
 /// Most sessions that are up at once, and most users that are told apart.
 const MOST_OPEN: usize = 1_000_000;
@@ -127,38 +127,6 @@ pub fn analyse(asked: &Asked) -> Result<Analysis, Obstacle> {
         return Err(Obstacle::new(message, fix));
     }
     Ok(Analysis::new(source, &summary, outcomes, asked.cost))
-}
-
-/// Plays a synthetic log to strategies, with room for every entry. Returns the part of the
-/// connections that needs a full exchange with each, or `None` without a connection.
-pub(crate) fn shares(
-    workload: Workload,
-    open: Open,
-    seed: u64,
-    strategies: &[Strategy],
-) -> anyhow::Result<Vec<Option<f64>>> {
-    let mut log = Vec::new();
-    synthesis::write(workload, open, seed, &mut log)?;
-    let mut logs = Logs::new(
-        Format::Csv.reader(),
-        Clock::new(Zone::UTC, UnixTime(0)),
-        MOST_OPEN,
-    );
-    let most = workload.connections as usize;
-    let strategies = strategies.iter();
-    let mut all: Vec<_> = strategies
-        .map(|strategy| Simulation::new(*strategy, most))
-        .collect();
-    // The log is in the order of begins.
-    let mut play = |session: Session| {
-        for simulation in &mut all {
-            simulation.visit(&session);
-        }
-    };
-    logs.read("synthetic", log.as_slice(), &mut play)?;
-    logs.finish(&mut play);
-    let outcomes = all.into_iter().map(Simulation::finish);
-    Ok(outcomes.map(|outcome| outcome.share()).collect())
 }
 
 /// Reads all files. Those of one format are one log.

@@ -145,7 +145,7 @@ impl Analysis {
 }
 
 /// Draws distributions over the same classes.
-fn classes(
+pub(crate) fn classes(
     name: &str,
     title: &str,
     all: &[(&str, RGBColor, &[Class])],

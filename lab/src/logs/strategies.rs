@@ -122,7 +122,7 @@ fn value(time: Duration) -> String {
 }
 
 /// Returns a time as in `8 h`.
-pub(super) fn span(time: Duration) -> String {
+pub(crate) fn span(time: Duration) -> String {
     match time.as_secs() {
         seconds if seconds % DAY == 0 && seconds > DAY => format!("{} d", seconds / DAY),
         seconds if seconds % HOUR == 0 => format!("{} h", seconds / HOUR),

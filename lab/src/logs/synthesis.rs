@@ -5,8 +5,10 @@
 //! comes back, and how far durations and volumes spread. Claims that hang on these are tried over a
 //! range.
 
+use super::MOST_OPEN;
 use crate::obstacle::Obstacle;
 use crypto::{Rng, UnixTime};
+use logs::{Clock, Format, Logs, Session, Zone};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Write};
@@ -125,6 +127,25 @@ pub fn write(
             let message = format!("cannot write the log: {error}");
             Obstacle::new(message, "name a file that can be written")
         })
+}
+
+/// Writes a log, and reads it as the analysis reads those of gateways.
+///
+/// # Errors
+/// It cannot be written or read.
+pub(crate) fn read(
+    workload: Workload,
+    open: Open,
+    seed: u64,
+    take: &mut dyn FnMut(Session),
+) -> anyhow::Result<()> {
+    let mut log = Vec::new();
+    write(workload, open, seed, &mut log)?;
+    let clock = Clock::new(Zone::UTC, BEGIN);
+    let mut logs = Logs::new(Format::Csv.reader(), clock, MOST_OPEN);
+    logs.read("synthetic", log.as_slice(), take)?;
+    logs.finish(take);
+    Ok(())
 }
 
 struct Synthesis {

@@ -241,7 +241,7 @@ fn bound(limit: Limit, show: fn(u64) -> String) -> String {
 }
 
 /// Returns a bound of octets, which is a round number.
-pub(super) fn bound_of_octets(octets: u64) -> String {
+pub(crate) fn bound_of_octets(octets: u64) -> String {
     match octets {
         octets if octets >= 1_000_000_000 => format!("{} GB", octets / 1_000_000_000),
         octets if octets >= 1_000_000 => format!("{} MB", octets / 1_000_000),

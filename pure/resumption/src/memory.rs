@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Entries in memory, at most a given number. Without room, the entry that ends first goes.
 pub struct Memory {
-    entries: BTreeMap<Handle, Entry>,
+    /// Boxed, as entries are large and the tree moves what it has.
+    entries: BTreeMap<Handle, Box<Kept>>,
     /// The entries by their ends.
     ends: BTreeSet<(UnixTime, Handle)>,
     most: usize,
@@ -29,7 +30,8 @@ impl Memory {
 
     /// Returns the entries, in the order of their handles.
     pub fn iter(&self) -> impl Iterator<Item = (&Handle, &Entry)> {
-        self.entries.iter()
+        let entries = self.entries.iter();
+        entries.map(|(handle, kept)| (handle, &kept.entry))
     }
 
     /// Returns the number of entries.
@@ -42,7 +44,14 @@ impl Memory {
         self.entries.is_empty()
     }
 
-    fn add(&mut self, kept: Kept, now: UnixTime) {
+    /// Removes the entries that have ended.
+    pub fn expunge(&mut self, now: UnixTime) {
+        while let Some((_, handle)) = self.ends.first().copied().filter(|(end, _)| *end <= now) {
+            self.remove(&handle);
+        }
+    }
+
+    fn add(&mut self, kept: Box<Kept>, now: UnixTime) {
         self.expunge(now);
         while self.entries.len() >= self.most {
             let Some((_, first)) = self.ends.first().copied() else {
@@ -50,23 +59,16 @@ impl Memory {
             };
             self.remove(&first);
         }
-        let Kept { handle, entry } = kept;
+        let (handle, ends) = (kept.handle, kept.entry.ends);
         self.remove(&handle);
-        self.ends.insert((entry.ends, handle));
-        self.entries.insert(handle, entry);
-    }
-
-    /// Removes the entries that have ended.
-    fn expunge(&mut self, now: UnixTime) {
-        while let Some((_, handle)) = self.ends.first().copied().filter(|(end, _)| *end <= now) {
-            self.remove(&handle);
-        }
+        self.ends.insert((ends, handle));
+        self.entries.insert(handle, kept);
     }
 
     fn read(&self, ticket: Ticket, now: UnixTime) -> Option<Entry> {
         match ticket {
             Ticket::Reference(handle) => {
-                let entry = self.entries.get(&handle);
+                let entry = self.entries.get(&handle).map(|kept| &kept.entry);
                 entry.filter(|entry| now < entry.ends).cloned()
             }
             Ticket::Value(kept) => (!self.voided.has(&kept, now)).then_some(kept.entry),
@@ -76,8 +78,8 @@ impl Memory {
     fn take(&mut self, ticket: &Ticket, now: UnixTime) -> bool {
         match ticket {
             Ticket::Reference(handle) => {
-                let entry = self.remove(handle);
-                entry.is_some_and(|entry| now < entry.ends)
+                let taken = self.remove(handle);
+                taken.is_some_and(|kept| now < kept.entry.ends)
             }
             Ticket::Value(kept) => {
                 let is_good = !self.voided.has(kept, now);
@@ -86,17 +88,17 @@ impl Memory {
         }
     }
 
-    fn remove(&mut self, handle: &Handle) -> Option<Entry> {
-        let entry = self.entries.remove(handle)?;
-        self.ends.remove(&(entry.ends, *handle));
-        Some(entry)
+    fn remove(&mut self, handle: &Handle) -> Option<Box<Kept>> {
+        let kept = self.entries.remove(handle)?;
+        self.ends.remove(&(kept.entry.ends, *handle));
+        Some(kept)
     }
 }
 
 impl Store for Memory {
     fn submit(&mut self, operation: Operation, now: UnixTime) {
         match operation {
-            Operation::Add(kept) => self.add(*kept, now),
+            Operation::Add(kept) => self.add(kept, now),
             Operation::Read(id, ticket) => {
                 let entry = self.read(ticket, now).map(Box::new);
                 self.outcomes.push_back(Outcome::Read(id, entry));
@@ -107,8 +109,8 @@ impl Store for Memory {
             }
             Operation::Charge(charges) => {
                 for (handle, usage) in charges {
-                    if let Some(entry) = self.entries.get_mut(&handle) {
-                        entry.usage = usage;
+                    if let Some(kept) = self.entries.get_mut(&handle) {
+                        kept.entry.usage = usage;
                     }
                 }
             }
@@ -119,7 +121,7 @@ impl Store for Memory {
             Operation::Revoke(whom) => {
                 self.voided.revoke(whom.as_ref(), now);
                 let is_meant = |entry: &Entry| whom.as_ref().is_none_or(|id| *id == entry.identity);
-                let meant = self.entries.iter().filter(|(_, entry)| is_meant(entry));
+                let meant = self.iter().filter(|(_, entry)| is_meant(entry));
                 let meant: Vec<_> = meant.map(|(handle, _)| *handle).collect();
                 for handle in meant {
                     self.remove(&handle);

@@ -1,6 +1,7 @@
 //! Measurements: the emulated link, the demo, benchmarks, figures and logs, and the testbed itself.
 
 mod bench;
+mod caching;
 mod canary;
 mod demo;
 mod demo_move;
@@ -8,4 +9,5 @@ mod demo_roam;
 mod emulator;
 mod figures;
 mod logs;
+mod report;
 mod testbed;
