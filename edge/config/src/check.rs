@@ -4,8 +4,8 @@ use crate::psk::weakness;
 use crate::reader::{Value, suggestion};
 use crate::{
     Action, Addressing, Config, MOBILE_DEVICE, MetricsAddress, Mobility, Nat, Party, Peer, Pool,
-    Warning, child, domain, layout, licence, link, live_paths, mode, tfc, traffic, unencrypted,
-    users,
+    Warning, child, credential, domain, layout, licence, link, live_paths, mode, tfc, traffic,
+    unencrypted, users,
 };
 use model::{Identity, TrafficSelector, ZoneId};
 use std::cmp::Ordering;
@@ -316,6 +316,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
     warnings.extend(config.peers.iter().filter_map(unencrypted::warning));
     warnings.extend(config.peers.iter().flat_map(in_clear));
     warnings.extend(config.peers.iter().flat_map(shared));
+    warnings.extend(credential::refused(config));
     warnings.extend(revoked(config));
     warnings.extend(config.peers.iter().flat_map(one_family));
     warnings.extend(overlaps(&config.peers));

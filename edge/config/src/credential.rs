@@ -1,11 +1,12 @@
 //! `cert`, `key` and `ca` of `[node]`: the credential with which this node signs, and the CAs that
 //! it trusts.
 
+use crate::Config;
 use crate::key::{PrivateKey, private_key};
 use crate::reader::{Table, Value};
 use crate::revocation;
 use crate::warning::Warning;
-use crypto::{Certificate, Name, RevocationList, UnixTime};
+use crypto::{Certificate, Name, RevocationList, TrustStore, UnixTime, Untrusted};
 use model::Identity;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -99,6 +100,22 @@ pub fn expiry<'c>(
     certificates
         .chain(revocation::expiry(lists, today))
         .collect()
+}
+
+/// Returns a warning about our certificate if peers refuse it whatever the time. Its CA may be
+/// another than those in our `ca`, whose names and keys say nothing about it then.
+pub(crate) fn refused(config: &Config) -> Option<Warning> {
+    let own = config.chain().first()?;
+    let chain: Vec<_> = config.chain().iter().map(|one| one.der.clone()).collect();
+    let store = TrustStore::new(config.authorities.clone());
+    match store.judge_own(&chain, own.not_before).err()? {
+        Untrusted::Expired(_)
+        | Untrusted::NotYetValid(_)
+        | Untrusted::AuthorityExpired(_)
+        | Untrusted::AuthorityNotYetValid(_)
+        | Untrusted::Forged(_) => None,
+        why => Some(Warning::Refused { why }),
+    }
 }
 
 /// Returns the current wall-clock time.

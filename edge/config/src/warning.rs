@@ -1,6 +1,6 @@
 //! Settings that are legal but may be unintended.
 
-use crypto::UnixTime;
+use crypto::{UnixTime, Untrusted};
 use model::{Identity, Wildcard};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -66,6 +66,14 @@ pub enum Warning {
         issuer: String,
         /// The time of the next update.
         end: UnixTime,
+    },
+    /// Peers refuse our certificate, whatever the time.
+    #[error(
+        "peers that run Strata refuse our certificate ({why}), and others may: issue another one (`strata pki issue`)"
+    )]
+    Refused {
+        /// The reason.
+        why: Untrusted,
     },
     /// One of our own certificates, or a CA's, is revoked.
     #[error(

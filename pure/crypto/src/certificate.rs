@@ -1,13 +1,13 @@
 //! Parsing of X.509 certificates as IKE uses them (RFC 5280, RFC 4945). [`crate::TrustStore`]
 //! decides if a certificate is trusted.
 
-use crate::{PublicKey, UnixTime, raw_key, sha1};
+use crate::{PublicKey, UnixTime, path, raw_key, sha1};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use std::fmt;
 use std::net::IpAddr;
 use thiserror::Error;
-use x509_parser::prelude::{FromDer, GeneralName, X509Certificate, X509Name};
+use x509_parser::prelude::{FromDer, GeneralName, KeyUsage, X509Certificate, X509Name};
 
 /// The content of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +36,14 @@ pub struct Certificate {
     pub key: Option<PublicKey>,
     /// SHA-1 of the SubjectPublicKeyInfo, by which CERTREQ names a CA (RFC 7296 section 3.7).
     pub key_id: [u8; 20],
-    /// True if the certificate may sign others.
+    /// True if it is the certificate of a CA.
     pub is_ca: bool,
+    /// True if the key may sign certificates, by its key usage (RFC 5280 section 4.2.1.3).
+    pub may_certify: bool,
+    /// Most CAs between this one and an owner, if limited (RFC 5280 section 4.2.1.9).
+    pub path_len: Option<u32>,
+    /// The first critical extension that nothing here judges.
+    pub unknown_critical: Option<String>,
     /// True if the key may sign an exchange (RFC 4945 section 5.1.3.2).
     pub may_sign: bool,
     /// True if the extended key usage has serverAuth, which other clients require of a gateway.
@@ -65,6 +71,8 @@ impl Certificate {
     pub fn from_der(der: &[u8]) -> Result<Self, NoCertificate> {
         let (rest, parsed) = X509Certificate::from_der(der).map_err(|_| NoCertificate)?;
         let usage = parsed.key_usage().map_err(|_| NoCertificate)?;
+        let usage = usage.map(|usage| usage.value);
+        let constraints = parsed.basic_constraints().map_err(|_| NoCertificate)?;
         let alternative = parsed.subject_alternative_name();
         let alternative = alternative.map_err(|_| NoCertificate)?;
         let names = alternative.map_or(&[][..], |names| &names.value.general_names);
@@ -86,9 +94,11 @@ impl Certificate {
             key: raw_key::read(parsed.public_key()),
             key_id: sha1(&[parsed.public_key().raw]),
             is_ca: parsed.is_ca(),
-            may_sign: usage.is_none_or(|usage| {
-                usage.value.digital_signature() || usage.value.non_repudiation()
-            }),
+            may_certify: usage.is_none_or(KeyUsage::key_cert_sign),
+            path_len: constraints.and_then(|constraints| constraints.value.path_len_constraint),
+            unknown_critical: unknown_critical(&parsed),
+            may_sign: usage
+                .is_none_or(|usage| usage.digital_signature() || usage.non_repudiation()),
             is_for_servers: purposes.is_some_and(|purposes| purposes.value.server_auth),
         })
     }
@@ -130,6 +140,22 @@ pub(crate) fn text(name: &X509Name<'_>) -> String {
     shown(&name.to_string())
 }
 
+/// Returns the name of the first critical extension that webpki does not read.
+fn unknown_critical(certificate: &X509Certificate<'_>) -> Option<String> {
+    use x509_parser::oid_registry::*;
+    const READ: [Oid<'static>; 6] = [
+        OID_X509_EXT_KEY_USAGE,
+        OID_X509_EXT_SUBJECT_ALT_NAME,
+        OID_X509_EXT_BASIC_CONSTRAINTS,
+        OID_X509_EXT_NAME_CONSTRAINTS,
+        OID_X509_EXT_CRL_DISTRIBUTION_POINTS,
+        OID_X509_EXT_EXTENDED_KEY_USAGE,
+    ];
+    let mut extensions = certificate.extensions().iter();
+    let unknown = extensions.find(|one| one.critical && !READ.contains(&one.oid));
+    unknown.map(|extension| path::name(&extension.oid))
+}
+
 /// Returns the organisational units of a subject. One that is no text is left out.
 fn units(subject: &X509Name<'_>) -> Vec<String> {
     let units = subject.iter_organizational_unit();
@@ -139,7 +165,7 @@ fn units(subject: &X509Name<'_>) -> Vec<String> {
 
 /// Returns a peer's text in a form that is safe for a terminal: short and without control
 /// characters.
-fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     const LONGEST: usize = 200;
     let characters = text.chars().take(LONGEST);
     let visible = characters.map(|c| if c.is_control() { '\u{fffd}' } else { c });

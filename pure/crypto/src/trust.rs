@@ -7,6 +7,7 @@
 
 use crate::certificate::Certificate;
 use crate::lines::{self, MAX_CERTIFICATES};
+use crate::path::{self, Path, Unsupported};
 use crate::verifier;
 use crate::{RevocationList, UnixTime};
 use rustls_pki_types::{CertificateDer, SignatureVerificationAlgorithm};
@@ -19,6 +20,7 @@ use webpki::{
     KeyPurposeId, KeyPurposeIdIter, RevocationOptions, RevocationOptionsBuilder,
     UnknownStatusPolicy,
 };
+use x509_parser::asn1_rs::{Any, FromDer};
 
 /// id-kp-ipsecIKE, 1.3.6.1.5.5.7.3.17 (RFC 4945 section 5.1.3.12).
 const IPSEC_IKE: KeyPurposeId<'static> = KeyPurposeId::new(&[0x2b, 6, 1, 5, 5, 7, 3, 17]);
@@ -67,6 +69,21 @@ pub enum Untrusted {
     /// The trusted CA at the end of the chain has expired.
     #[error("the certificate of the CA itself expired on {0}")]
     AuthorityExpired(UnixTime),
+    /// The trusted CA at the end of the chain is not valid yet, or the local clock is wrong.
+    #[error("the certificate of the CA itself is valid only from {0}")]
+    AuthorityNotYetValid(UnixTime),
+    /// A certificate above the owner's may not sign others.
+    #[error("`{0}` may not issue certificates: it is no CA, or its key usage has no keyCertSign")]
+    MayNotCertify(String),
+    /// A CA allows fewer CAs below it.
+    #[error("the CA `{0}` allows fewer CAs below it than the chain has (pathLenConstraint)")]
+    TooDeep(String),
+    /// A name is not among those for which a CA may issue.
+    #[error("a name in it is outside the name constraints of a CA of its chain")]
+    NameOutside,
+    /// RFC 5280 allows it, and it is not supported here.
+    #[error("its chain has {0}, which Strata does not support")]
+    Unsupported(#[from] Unsupported),
     /// The chain ends at no trusted CA.
     #[error("issued by `{0}`, which does not chain to any CA in `ca`")]
     UnknownAuthority(String),
@@ -160,14 +177,16 @@ impl TrustStore {
     ) -> Result<Certificate, Untrusted> {
         let first = chain.first().ok_or(Untrusted::Missing)?;
         let owner = Certificate::from_der(first).map_err(|_| Untrusted::Unreadable)?;
-        let issuer = self.follow(&owner, chain, at, algorithms)?;
-        if at > issuer.not_after {
-            return Err(Untrusted::AuthorityExpired(issuer.not_after));
-        }
-        match (owner.may_sign, &owner.key) {
-            (false, _) => Err(Untrusted::Usage),
-            (true, None) => Err(Untrusted::UnknownKey),
-            (true, Some(_)) => Ok(owner),
+        self.follow(&owner, chain, at, algorithms)?;
+        may_sign(&owner)?;
+        Ok(owner)
+    }
+
+    /// Judges our own chain as a peer does that trusts its CA, who may be another than ours.
+    pub fn judge_own(&self, chain: &[Vec<u8>], at: UnixTime) -> Result<(), Untrusted> {
+        match self.verify(chain, at) {
+            Err(Untrusted::UnknownAuthority(_)) => alone(chain, at),
+            judged => judged.map(drop),
         }
     }
 
@@ -195,60 +214,79 @@ impl TrustStore {
         Some(Untrusted::Revoked { subject, since })
     }
 
-    /// Returns the CA of a chain, by the first candidate path that is valid.
+    /// Looks for a candidate path that is valid.
     fn follow(
         &self,
         owner: &Certificate,
         chain: &[Vec<u8>],
         at: UnixTime,
         algorithms: &[&dyn SignatureVerificationAlgorithm],
-    ) -> Result<&Certificate, Untrusted> {
+    ) -> Result<(), Untrusted> {
         let others = lines::others(owner, chain).ok_or(Untrusted::TooMany)?;
         let mut why = None;
         for line in lines::leading(owner, &others, &self.authorities) {
             match self.follow_line(owner, &line, at, algorithms) {
-                Ok(authority) => return Ok(authority),
+                Ok(()) => return Ok(()),
                 Err(error) => drop(why.get_or_insert(error)),
             }
         }
         Err(why.unwrap_or_else(|| Untrusted::UnknownAuthority(owner.issuer.clone())))
     }
 
-    /// Verifies one candidate path, which leaves webpki no choice, and returns its CA.
+    /// Verifies one candidate path, which leaves webpki no choice but the CA at its end.
     fn follow_line(
         &self,
         owner: &Certificate,
         line: &[&Certificate],
         at: UnixTime,
         algorithms: &[&dyn SignatureVerificationAlgorithm],
-    ) -> Result<&Certificate, Untrusted> {
+    ) -> Result<(), Untrusted> {
+        // A gateway may have a CA for each of many tables, so the others are not even parsed.
+        let top = line.last().copied().unwrap_or(owner);
+        let named = self.authorities.iter().filter(|ca| top.names_issuer(ca));
+        let named: Vec<_> = named.collect();
+        let path = |authority| Path {
+            owner,
+            between: line,
+            authority,
+        };
         let why = |error| {
             let revoked = matches!(error, Error::CertRevoked).then(|| {
                 let mut certificates = std::iter::once(&owner).chain(line);
                 certificates.find_map(|certificate| self.revoked(certificate))
             });
-            revoked.flatten().unwrap_or_else(|| untrusted(error, owner))
+            let authority = named.first().copied().unwrap_or(top);
+            let refusal = || path(authority).refusal(error);
+            revoked.flatten().unwrap_or_else(refusal)
         };
-        // A gateway may have a CA for each of many tables, so the others are not even parsed.
-        let top = line.last().copied().unwrap_or(owner);
-        let named = self.authorities.iter().filter(|ca| top.names_issuer(ca));
-        let named: Vec<_> = named.collect();
         let authorities: Vec<_> = named.iter().copied().map(der).collect();
         let anchors = authorities.iter().map(webpki::anchor_from_trusted_cert);
         let anchors: Vec<_> = anchors
             .collect::<Result<_, _>>()
             .map_err(|error| Untrusted::Invalid(format!("a CA in `ca`: {error}")))?;
-        let line: Vec<_> = line.iter().map(|certificate| der(certificate)).collect();
+        let intermediates: Vec<_> = line.iter().map(|certificate| der(certificate)).collect();
         let first = der(owner);
         let certificate = EndEntityCert::try_from(&first).map_err(why)?;
-        let time = rustls_pki_types::UnixTime::since_unix_epoch(Duration::from_secs(at.0));
         let lists: Vec<_> = self.lists.iter().map(RevocationList::list).collect();
         let revocation = self.options(&lists).map_err(why)?;
-        let path = certificate
-            .verify_for_usage(algorithms, &anchors, &line, time, ForIke, revocation, None)
+        let verified = certificate
+            .verify_for_usage(
+                algorithms,
+                &anchors,
+                &intermediates,
+                seconds(at),
+                ForIke,
+                revocation,
+                None,
+            )
             .map_err(why)?;
-        let index = anchors.iter().position(|anchor| anchor == path.anchor());
-        index.map(|index| named[index]).ok_or(Untrusted::Missing)
+        // A CA that was renewed with its key has several certificates, of which one suffices.
+        let same = anchors.iter().zip(&named);
+        let same = same.filter(|(anchor, _)| *anchor == verified.anchor());
+        let judged: Vec<_> = same.map(|(_, ca)| path(ca).judge(at)).collect();
+        let good = judged.iter().any(Result::is_ok);
+        let first = judged.into_iter().next().unwrap_or(Err(Untrusted::Missing));
+        if good { Ok(()) } else { first }
     }
 
     /// Returns webpki's options for revocation, or `None` without lists and with the relaxed
@@ -294,23 +332,45 @@ const fn der(certificate: &Certificate) -> CertificateDer<'_> {
     CertificateDer::from_slice(certificate.der.as_slice())
 }
 
-fn untrusted(error: Error, owner: &Certificate) -> Untrusted {
-    let seconds = |time: rustls_pki_types::UnixTime| UnixTime(time.as_secs());
-    match error {
-        Error::CertExpired { not_after, .. } => Untrusted::Expired(seconds(not_after)),
-        Error::CertNotValidYet { not_before, .. } => Untrusted::NotYetValid(seconds(not_before)),
-        Error::UnknownIssuer => Untrusted::UnknownAuthority(owner.issuer.clone()),
-        Error::InvalidSignatureForPublicKey => Untrusted::Forged(owner.issuer.clone()),
-        Error::EmptyEkuExtension => Untrusted::Usage,
-        Error::UnknownRevocationStatus => Untrusted::RevocationUnknown(owner.issuer.clone()),
-        Error::CrlExpired { next_update, .. } => {
-            Untrusted::RevocationListEnded(seconds(next_update))
+const fn seconds(at: UnixTime) -> rustls_pki_types::UnixTime {
+    rustls_pki_types::UnixTime::since_unix_epoch(Duration::from_secs(at.0))
+}
+
+/// Returns `Ok` if the key of an owner may sign an exchange.
+const fn may_sign(owner: &Certificate) -> Result<(), Untrusted> {
+    match (owner.may_sign, &owner.key) {
+        (false, _) => Err(Untrusted::Usage),
+        (true, None) => Err(Untrusted::UnknownKey),
+        (true, Some(_)) => Ok(()),
+    }
+}
+
+/// Judges the first certificate of a chain whose CA is not known. webpki judges it before it looks
+/// for a CA, and the algorithm of its signature with any key: its own stands for the CA's.
+fn alone(chain: &[Vec<u8>], at: UnixTime) -> Result<(), Untrusted> {
+    let first = chain.first().ok_or(Untrusted::Missing)?;
+    let owner = Certificate::from_der(first).map_err(|_| Untrusted::Unreadable)?;
+    let refused = |error| path::refusal(error, &owner);
+    let first = der(&owner);
+    let mut anchor = webpki::anchor_from_trusted_cert(&first).map_err(refused)?;
+    let (_, issuer) = Any::from_der(&owner.issuer_der).map_err(|_| Untrusted::Unreadable)?;
+    anchor.subject = issuer.data.into();
+    let certificate = EndEntityCert::try_from(&first).map_err(refused)?;
+    let anchors = [anchor];
+    let judged = certificate.verify_for_usage(
+        verifier::ALL,
+        &anchors,
+        &[],
+        seconds(at),
+        ForIke,
+        None,
+        None,
+    );
+    match judged.map_err(refused) {
+        Ok(_) | Err(Untrusted::Forged(_) | Untrusted::Unsupported(Unsupported::Key(_))) => {
+            may_sign(&owner)
         }
-        Error::InvalidCrlSignatureForPublicKey => {
-            Untrusted::RevocationListForged(owner.issuer.clone())
-        }
-        Error::BadDer | Error::BadDerTime | Error::TrailingData(_) => Untrusted::Unreadable,
-        other => Untrusted::Invalid(other.to_string()),
+        Err(why) => Err(why),
     }
 }
 
@@ -412,7 +472,7 @@ mod tests {
             ["mobile-excluded", "excluded"],
         ] {
             let refused = behind_the_fence(&chain);
-            assert!(matches!(refused, Err(Untrusted::Invalid(_))), "{refused:?}");
+            assert_eq!(refused, Err(Untrusted::NameOutside));
         }
     }
 
@@ -550,7 +610,7 @@ mod tests {
             .collect();
         let names: Vec<_> = names.iter().map(String::as_str).collect();
         let refused = behind_the_fence(&names);
-        assert!(matches!(refused, Err(Untrusted::Invalid(_))), "{refused:?}");
+        assert_eq!(refused, Err(Unsupported::Length.into()));
         // Repeating the same CAs makes the chain neither longer nor costlier.
         let again: Vec<_> = names.iter().copied().cycle().take(200).collect();
         assert!(behind_the_fence(&again).is_err());

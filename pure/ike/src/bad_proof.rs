@@ -92,7 +92,9 @@ impl BadProof {
             Self::Untrusted(Untrusted::Expired(_) | Untrusted::AuthorityExpired(_)) => {
                 Code::EXPIRED
             }
-            Self::Untrusted(Untrusted::NotYetValid(_)) => Code::NOT_YET_VALID,
+            Self::Untrusted(Untrusted::NotYetValid(_) | Untrusted::AuthorityNotYetValid(_)) => {
+                Code::NOT_YET_VALID
+            }
             Self::Untrusted(Untrusted::UnknownAuthority(_) | Untrusted::Forged(_)) => {
                 Code::UNKNOWN_AUTHORITY
             }
@@ -103,6 +105,7 @@ impl BadProof {
                 | Untrusted::RevocationListEnded(_)
                 | Untrusted::RevocationListForged(_),
             ) => Code::REVOCATION_UNKNOWN,
+            Self::Untrusted(Untrusted::Unsupported(_)) => Code::UNSUPPORTED,
             Self::Untrusted(_) => Code::INVALID,
             Self::WrongName { .. } => Code::WRONG_NAME,
             Self::OtherAuthority { .. } => Code::UNKNOWN_AUTHORITY,

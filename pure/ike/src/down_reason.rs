@@ -271,6 +271,7 @@ const fn defect(why: Option<CertificateRefusal>) -> &'static str {
         Some(CertificateRefusal::WRONG_SIGNATURE) => "our signature does not verify",
         Some(CertificateRefusal::REVOKED) => "the certificate was revoked",
         Some(CertificateRefusal::REVOCATION_UNKNOWN) => "the peer cannot check its revocation",
+        Some(CertificateRefusal::UNSUPPORTED) => "the peer does not support a part of its chain",
         Some(_) => "the certificate violates RFC 5280",
         None => {
             "our identity is unknown or has a pre-shared key or a public key there, or our CA is not trusted there"

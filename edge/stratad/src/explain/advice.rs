@@ -297,7 +297,7 @@ const fn of_proof(why: &BadProof) -> &'static str {
 /// Returns advice about a chain of certificates. [`super::certificate`] has more.
 const fn of_chain(why: &Untrusted) -> &'static str {
     match why {
-        Untrusted::NotYetValid(_) => "compare the clocks",
+        Untrusted::NotYetValid(_) | Untrusted::AuthorityNotYetValid(_) => "compare the clocks",
         Untrusted::TooMany => "it should send only its own and the intermediates up to a CA",
         _ => "",
     }
@@ -490,6 +490,9 @@ const fn of_our_certificate(why: Option<CertificateRefusal>) -> &'static str {
             | CertificateRefusal::WRONG_NAME
             | CertificateRefusal::WRONG_USAGE,
         ) => "issue a new one",
+        Some(CertificateRefusal::UNSUPPORTED) => {
+            "issue a new one, by CAs that sign with ECDSA P-256 or RSA, and SHA-256"
+        }
         Some(CertificateRefusal::WRONG_UNIT) => {
             "issue a new one with that unit, or change `ou` there"
         }

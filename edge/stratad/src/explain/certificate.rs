@@ -2,7 +2,7 @@
 
 use super::remedy::{Remedy, elsewhere};
 use control::Fix;
-use crypto::{Certificate, Untrusted};
+use crypto::{Certificate, Unsupported, Untrusted};
 use model::Identity;
 use node::BadProof;
 use wire::ike::CertificateRefusal;
@@ -87,7 +87,17 @@ fn untrusted(remedy: &Remedy<'_>, why: &Untrusted, issuer: &str) -> Vec<Fix> {
         Untrusted::AuthorityExpired(_) => {
             vec![remedy.fix("node.ca", format!("name a renewed file of {issuer}"))]
         }
-        Untrusted::NotYetValid(_) => vec![clocks()],
+        Untrusted::NotYetValid(_) | Untrusted::AuthorityNotYetValid(_) => vec![clocks()],
+        Untrusted::MayNotCertify(_) => vec![elsewhere(
+            "issue it by a CA whose certificate has CA:TRUE and keyCertSign (`strata pki ca`)",
+        )],
+        Untrusted::TooDeep(_) => vec![elsewhere(
+            "issue it by a CA nearer to the top, or renew the CA with a larger pathLenConstraint",
+        )],
+        Untrusted::NameOutside => vec![elsewhere(
+            "issue it for a name that its CA may certify, or by another CA",
+        )],
+        Untrusted::Unsupported(what) => vec![elsewhere(supported(what))],
         Untrusted::TooMany => vec![elsewhere(
             "keep only the certificate and the intermediates up to a CA in the file of `cert`",
         )],
@@ -103,6 +113,22 @@ fn untrusted(remedy: &Remedy<'_>, why: &Untrusted, issuer: &str) -> Vec<Fix> {
         _ => vec![elsewhere(
             "issue a new certificate (`strata pki issue`), and run `strata reload`",
         )],
+    }
+}
+
+/// Returns what is supported instead.
+const fn supported(what: &Unsupported) -> &'static str {
+    match what {
+        Unsupported::Signature(_) | Unsupported::Key(_) => {
+            "have its CAs sign with ECDSA P-256 or P-384, Ed25519, or RSA of 2048 bits or more, and SHA-256 or SHA-384"
+        }
+        Unsupported::Extension(_) => "issue it without this extension, or not marked critical",
+        Unsupported::Constraints(_) => {
+            "constrain the CA to DNS names and addresses, or use another CA"
+        }
+        Unsupported::Length => "issue it by a CA nearer to the top",
+        Unsupported::Authority => "issue one for this end that is no CA (`strata pki issue`)",
+        _ => "issue a new certificate (`strata pki issue`)",
     }
 }
 
@@ -218,6 +244,28 @@ mod tests {
                 "newest",
             ),
             (Untrusted::Usage.into(), None, "a new certificate"),
+            (Untrusted::AuthorityNotYetValid(end).into(), None, "clocks"),
+            (
+                Untrusted::MayNotCertify("CN=X".to_owned()).into(),
+                None,
+                "keyCertSign",
+            ),
+            (
+                Untrusted::TooDeep("CN=X".to_owned()).into(),
+                None,
+                "nearer to the top",
+            ),
+            (Untrusted::NameOutside.into(), None, "may certify"),
+            (
+                Untrusted::from(Unsupported::Key("X".to_owned())).into(),
+                None,
+                "P-256",
+            ),
+            (
+                Untrusted::from(Unsupported::Extension("X".to_owned())).into(),
+                None,
+                "not marked critical",
+            ),
             (
                 Untrusted::Revoked {
                     subject: "CN=X".to_owned(),

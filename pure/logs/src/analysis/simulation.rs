@@ -18,8 +18,8 @@ use resumption::{
     Entry, Handle, Kept, Keys, Memory, Operation, OperationId, Proof, Store, Strategy, Ticket,
     Usage, Way,
 };
-use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Most samples of the size of the cache. With more, every second one is dropped.
@@ -34,7 +34,7 @@ pub struct Simulation {
     store: Memory,
     most: usize,
     /// The clients of each user that have a ticket.
-    clients: BTreeMap<User, Vec<Client>>,
+    clients: HashMap<User, Vec<Client>, Hashing>,
     /// Number of all clients.
     count: usize,
     handles: u128,
@@ -45,8 +45,11 @@ pub struct Simulation {
 
 /// A user of a gateway, by a hash, as names are slow to compare. Of ten million users, two share one
 /// in three logs of a million.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct User(u64);
+
+/// The same in each run.
+type Hashing = BuildHasherDefault<DefaultHasher>;
 
 impl User {
     fn of(session: &Session) -> Self {
@@ -122,7 +125,7 @@ impl Simulation {
             strategy,
             store: Memory::new(most),
             most,
-            clients: BTreeMap::new(),
+            clients: HashMap::default(),
             count: 0,
             handles: 0,
             next_sample: None,

@@ -285,6 +285,7 @@ registry! {
         REVOKED = 8,
         REVOCATION_UNKNOWN = 9,
         WRONG_UNIT = 10,
+        UNSUPPORTED = 11,
     }
 }
 
