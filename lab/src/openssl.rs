@@ -38,8 +38,16 @@ pub const GOOD: Order<'_> = Order {
 /// # Errors
 /// openssl failed.
 pub fn authority(host: &Host, key: &str, name: &str) -> Result<()> {
+    authority_that(host, key, name, "basicConstraints=critical,CA:TRUE")
+}
+
+/// Creates a CA whose certificate has these lines of extensions.
+///
+/// # Errors
+/// openssl failed.
+pub fn authority_that(host: &Host, key: &str, name: &str, extensions: &str) -> Result<()> {
     make_key(host, key, "ca.key")?;
-    host.secret("ca.cnf", &format!("[req]\ndistinguished_name=dn\nprompt=no\nx509_extensions=ca\n[dn]\nCN={name}\n[ca]\nbasicConstraints=critical,CA:TRUE\n"))?;
+    host.secret("ca.cnf", &format!("[req]\ndistinguished_name=dn\nprompt=no\nx509_extensions=ca\n[dn]\nCN={name}\n[ca]\n{extensions}\n"))?;
     host.run("openssl req -x509 -config ca.cnf -key ca.key -days 3650 -out ca.pem")?;
     Ok(())
 }

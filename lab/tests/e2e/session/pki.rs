@@ -6,7 +6,7 @@ use lab::certified::{
     self, ALICE, CA, GATEWAY_CONFIG, GW, MOBILE_CONFIG, both, hand_out, start, strata,
 };
 use lab::daemon::Daemon;
-use lab::openssl::{self, EC, ED25519, GOOD, Order, P384, RSA, authority};
+use lab::openssl::{self, EC, ED25519, GOOD, Order, P384, RSA, authority, authority_that};
 use lab::pair::{self, DEADLINE, GATEWAY, HEADERS, LICENSED, MOBILE, Pair, Tunnel, is_up, refusal};
 use lab::transfer::transfer;
 use serde_json::Value;
@@ -98,11 +98,76 @@ fn a_certificate_of_the_future_is_refused_and_both_ends_say_so() -> Result<()> {
 #[lab::test]
 fn a_certificate_for_another_use_is_refused_and_both_ends_say_so() -> Result<()> {
     let extensions = "extendedKeyUsage=codeSigning";
+    let (pair, tunnel) = both(Order { extensions, ..GOOD })?;
+    let here = "key usage does not allow IKE";
+    told(&tunnel.mobile, &tunnel.gateway, "key usage", here)?;
+    let checked = strata(&pair.mobile, "check strata.toml")?;
+    ensure!(
+        checked.contains("refuse our certificate (its key usage"),
+        "{checked}"
+    );
+    let checked = strata(&pair.gateway, "check strata.toml")?;
+    ensure!(!checked.contains("warning"), "{checked}");
+    Ok(())
+}
+
+// Refuses: certificates
+#[lab::test]
+fn a_certificate_with_more_than_we_support_is_no_broken_rule() -> Result<()> {
+    let extensions = "1.2.3.4=critical,ASN1:NULL";
     is_refused(
         Order { extensions, ..GOOD },
-        "key usage",
-        "key usage does not allow IKE",
+        "has the critical extension 1.2.3.4, which Strata does not support",
+        "the peer does not support a part of its chain",
     )
+}
+
+/// A CA issues what its own certificate allows, also if the operator trusts it.
+// Refuses: certificates
+#[lab::test]
+fn a_ca_that_goes_beyond_its_own_certificate_is_refused() -> Result<()> {
+    let is_ca = "basicConstraints=critical,CA:TRUE";
+    let (broken, unsupported) = ("violates RFC 5280", "does not support a part of its chain");
+    for (says, there, here) in [
+        (
+            format!("{is_ca},pathlen:0"),
+            "allows fewer CAs below it than the chain has",
+            broken,
+        ),
+        (
+            format!("{is_ca}\nkeyUsage=critical,cRLSign"),
+            "may not issue certificates",
+            broken,
+        ),
+        (
+            format!(
+                "{is_ca}\nnameConstraints=critical,permitted;DNS:gw.example.net,excluded;email:example.net"
+            ),
+            "has name constraints on e-mail addresses, which Strata does not support",
+            unsupported,
+        ),
+    ] {
+        let pair = Pair::new("pki")?;
+        authority_that(&pair.mobile, EC, CA, &says)?;
+        for file in ["ca.pem", "ca.key"] {
+            let text = std::fs::read_to_string(pair.mobile.directory().join(file))?;
+            pair.gateway.secret(file, &text)?;
+        }
+        let gateway = start(&pair.gateway, GW, GOOD, GATEWAY_CONFIG)?;
+        let below = Order {
+            intermediate: true,
+            ..GOOD
+        };
+        let mobile = start(&pair.mobile, ALICE, below, MOBILE_CONFIG)?;
+        told(&mobile, &gateway, there, here)?;
+        let checked = strata(&pair.mobile, "check strata.toml")?;
+        ensure!(
+            checked.contains("peers that run Strata refuse our certificate"),
+            "{checked}"
+        );
+        ensure!(checked.contains(there), "{checked}");
+    }
+    Ok(())
 }
 
 // Refuses: certificates
