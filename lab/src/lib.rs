@@ -5,8 +5,9 @@
 //! * [`emulator`]: a wire with a rate, a delay, a queue and bit errors, in real time. [`vigil`]
 //!   keeps the machine awake for it, [`bystander`] measures how far the machine delayed it.
 //! * [`pair`], [`plain`], [`certified`], [`lending`], [`transfer`], [`chatter`], [`volley`],
-//!   [`gaps`], [`echo`], [`spis`], [`wiretap`], [`tshark`], [`name_server`], [`strongswan`],
-//!   [`libreswan`], [`origin`], [`duo`], [`openssl`], [`account`]: parts of end-to-end tests.
+//!   [`gaps`], [`echo`], [`spis`], [`wiretap`], [`tshark`], [`name_server`], [`freeradius`],
+//!   [`openvpn`], [`strongswan`], [`libreswan`], [`origin`], [`duo`], [`openssl`], [`account`]:
+//!   parts of end-to-end tests.
 //! * [`walk`]: a mobile node between foreign agents, for tests of Mobile IPv4 and for the roaming
 //!   demo.
 //! * [`guest`]: a machine with its own kernel, for peers that use the kernel's ESP.
@@ -47,6 +48,7 @@ pub mod emulator;
 pub mod experiment;
 pub mod figures;
 pub mod fork;
+pub mod freeradius;
 pub mod gaps;
 pub mod guest;
 pub mod histogram;
@@ -60,6 +62,7 @@ pub mod matrix;
 pub mod name_server;
 pub mod obstacle;
 pub mod openssl;
+pub mod openvpn;
 pub mod origin;
 pub mod page;
 pub mod pair;
