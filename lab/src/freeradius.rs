@@ -41,9 +41,13 @@ impl FreeRadius {
             Obstacle::new(message, "run it as root")
         })?;
         host.secret("radiusd.conf", &configuration())?;
+        let log = fs::read_to_string(host.directory().join("freeradius.log"));
+        let starts = |log: &str| log.matches("Ready to process requests").count();
+        let before = log.map_or(0, |log| starts(&log));
         let line = format!("{} -f -d . -n radiusd -l stdout", freeradius.display());
         let mut process = host.spawn(&line)?;
-        process.wait_for_log("Ready to process requests", DEADLINE)?;
+        let is_up = |log: &str| (starts(log) > before).then_some(());
+        process.wait_for("FreeRADIUS", DEADLINE, is_up)?;
         Ok(Self {
             host: host.clone(),
             process,

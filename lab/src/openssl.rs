@@ -78,7 +78,8 @@ pub fn order(host: &Host, name: &str, order: Order<'_>) -> Result<()> {
 /// # Errors
 /// openssl failed.
 pub fn named(host: &Host, file: &str, common: &str) -> Result<()> {
-    issue(host, file, common, "ca", EC, "-days 365", "")
+    let extensions = "basicConstraints=CA:FALSE\n";
+    issue(host, file, common, "ca", EC, "-days 365", extensions)
 }
 
 /// Creates `ca.crl` of the CA in the host's folder, which revokes nothing. Its times are in

@@ -1,10 +1,11 @@
 //! FreeRADIUS accounting, as module `detail` writes it.
 //!
 //! A record is a line with a time, attributes in indented lines, and an empty line. `Timestamp` is
-//! when the server received the record; `Acct-Delay-Time` says how long it was on its way (RFC 2866
-//! section 5.2). `Event-Timestamp` (RFC 2869 section 5.3) is by the clock of the gateway, and is not
-//! used. A counter of octets is continued in `Acct-*-Gigawords` (RFC 2869 section 5.1). Gateways are
-//! told apart by their addresses: charon's `NAS-Identifier` is the same everywhere, unless set.
+//! when the server received the record; it comes last, so that a record without it was cut off.
+//! `Acct-Delay-Time` says how long the record was on its way (RFC 2866 section 5.2).
+//! `Event-Timestamp` (RFC 2869 section 5.3) is by the clock of the gateway, and is not used. A
+//! counter of octets is continued in `Acct-*-Gigawords` (RFC 2869 section 5.1). Gateways are told
+//! apart by their addresses: charon's `NAS-Identifier` is the same everywhere, unless set.
 
 use super::text::{address, name, number, time};
 use crate::{Clock, Kind, Note, Notes, Octets, Reader, Why};
@@ -22,7 +23,6 @@ pub(super) struct Detail {
 #[derive(Default)]
 struct Record {
     kind: Option<Kind>,
-    header: Option<UnixTime>,
     timestamp: Option<UnixTime>,
     delay: u64,
     session: String,
@@ -64,9 +64,7 @@ impl Reader for Detail {
             }
             return Ok(());
         }
-        let ended = self.end_of_file(clock, to);
-        self.record.header = clock.read(line);
-        ended
+        self.end_of_file(clock, to)
     }
 
     /// The last record need not be followed by an empty line.
@@ -119,7 +117,7 @@ impl Record {
         let Some(kind) = self.kind else {
             return Ok(());
         };
-        let received = self.timestamp.or(self.header).ok_or(Why::Time)?;
+        let received = self.timestamp.ok_or(Why::Time)?;
         let at = UnixTime(received.0.saturating_sub(self.delay));
         clock.advance(received);
         let id = match self.unique.is_empty() {

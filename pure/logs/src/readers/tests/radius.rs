@@ -77,6 +77,18 @@ fn a_record_that_lacks_something_is_a_fault_and_the_next_one_is_read() {
     assert_eq!((found.len(), faults), (4, 1));
 }
 
+#[test]
+fn a_record_that_is_cut_off_is_a_fault() {
+    let (from, to) = (
+        DETAIL.rfind("Mon Nov").unwrap(),
+        DETAIL.rfind("\tTimestamp").unwrap(),
+    );
+    for length in from + 60..to {
+        let (found, faults) = read(Format::Detail.reader(), Zone::UTC, &DETAIL[..length]);
+        assert_eq!((found.len(), faults), (3, 1), "{length}");
+    }
+}
+
 /// As FreeRADIUS writes the name `a"n \ né`, a tabulator and an octet that is no UTF-8.
 #[test]
 fn names_are_read_without_their_quotation_marks_and_escapes() {
