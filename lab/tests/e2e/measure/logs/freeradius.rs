@@ -1,6 +1,6 @@
 //! Accounting at a real FreeRADIUS: its detail files, and its table in SQL.
 
-use super::{OCTETS, analysed, connections};
+use super::{OCTETS, analysed};
 use anyhow::{Context, Result, ensure};
 use lab::duo::{DEADLINE, Duo, OURS, PSK, THEIRS};
 use lab::freeradius::{self, ADDRESS, FreeRadius, SECRET};
@@ -73,16 +73,11 @@ fn accounting_of_a_server_that_was_killed_is_analysed_as_far_as_it_goes() -> Res
     account(&radius, "Start", "1", "C=CH, O=x \\\"y\\\", CN=ann")?;
     account(&radius, "Start", "2", "bob\\\\\\\"")?;
     radius.process().crash()?;
-    let mut radius = FreeRadius::start(&host)?;
+    let radius = FreeRadius::start(&host)?;
     account(&radius, "Stop", "1", "C=CH, O=x \\\"y\\\", CN=ann")?;
-    let [detail, table] = both(&radius)?;
-    for analysis in [&detail, &table] {
-        expect_users(analysis, 2, 2, 1)?;
+    for analysis in both(&radius)? {
+        expect_users(&analysis, 2, 2, 1)?;
     }
-    // What comes after the server has ended is in no record.
-    radius.process().crash()?;
-    ensure!(account(&radius, "Stop", "2", "bob\\\\\\\"").is_err());
-    ensure!(connections(&both(&radius)?[0]) == connections(&detail));
 
     let files = radius.detail()?;
     let text = fs::read_to_string(files.last().context("no detail file")?)?;

@@ -80,6 +80,7 @@ fn a_log_that_is_damaged_is_analysed_as_far_as_it_goes_and_says_where_it_ends() 
     fs::write(&cut, &packed[..packed.len() / 2])?;
     let [all, half] = [&whole, &cut].map(|file| analysed(&[file]));
     let (all, half) = (all?, half?);
+    let connections = |analysis: &Value| analysis["table"]["connections"].as_u64();
     let (some, every) = (connections(&half), connections(&all));
     ensure!(some > Some(1000) && some < every, "{some:?} of {every:?}");
     ensure!(
@@ -134,10 +135,6 @@ fn analysed(files: &[&Path]) -> Result<Value> {
     let told = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{told}");
     Ok(serde_json::from_slice(&output.stdout)?)
-}
-
-fn connections(analysis: &Value) -> Option<u64> {
-    analysis["table"]["connections"].as_u64()
 }
 
 fn lab(words: &[&str]) -> Result<Output> {
