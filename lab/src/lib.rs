@@ -6,7 +6,8 @@
 //!   keeps the machine awake for it, [`bystander`] measures how far the machine delayed it.
 //! * [`pair`], [`plain`], [`certified`], [`lending`], [`transfer`], [`chatter`], [`volley`],
 //!   [`gaps`], [`echo`], [`spis`], [`wiretap`], [`tshark`], [`name_server`], [`browser`],
-//!   [`strongswan`], [`libreswan`], [`origin`], [`duo`], [`openssl`], [`account`]: parts of end-to-end tests.
+//!   [`freeradius`], [`openvpn`], [`strongswan`], [`libreswan`], [`origin`], [`duo`], [`openssl`],
+//!   [`account`]: parts of end-to-end tests.
 //! * [`walk`]: a mobile node between foreign agents, for tests of Mobile IPv4 and for the roaming
 //!   demo.
 //! * [`guest`]: a machine with its own kernel, for peers that use the kernel's ESP.
@@ -48,6 +49,7 @@ pub mod emulator;
 pub mod experiment;
 pub mod figures;
 pub mod fork;
+pub mod freeradius;
 pub mod gaps;
 pub mod guest;
 pub mod histogram;
@@ -61,6 +63,7 @@ pub mod matrix;
 pub mod name_server;
 pub mod obstacle;
 pub mod openssl;
+pub mod openvpn;
 pub mod origin;
 pub mod page;
 pub mod pair;

@@ -12,6 +12,9 @@ pub const RSA: &str = "rsa -pkeyopt rsa_keygen_bits:2048";
 /// A key for Ed25519.
 pub const ED25519: &str = "ed25519";
 
+/// Common name of an end, which says nothing about its identity.
+const END: &str = "end.pem CN";
+
 /// Parameters of one end's certificate.
 #[derive(Clone, Copy, Debug)]
 pub struct Order<'a> {
@@ -61,21 +64,30 @@ pub fn order(host: &Host, name: &str, order: Order<'_>) -> Result<()> {
     let ca = "basicConstraints=critical,CA:TRUE\n";
     let end = format!("subjectAltName={name}\n{}\n", order.extensions);
     if order.intermediate {
-        issue(host, "middle", "ca", order.key, plain, ca)?;
-        issue(host, "end", "middle", order.key, order.validity, &end)?;
+        issue(host, "middle", "middle.pem CN", "ca", order.key, plain, ca)?;
+        issue(host, "end", END, "middle", order.key, order.validity, &end)?;
         let read = |name| std::fs::read_to_string(host.directory().join(name));
         host.file(
             "chain.pem",
             &format!("{}{}", read("end.pem")?, read("middle.pem")?),
         )?;
     } else {
-        issue(host, "end", "ca", order.key, order.validity, &end)?;
+        issue(host, "end", END, "ca", order.key, order.validity, &end)?;
         std::fs::copy(
             host.directory().join("end.pem"),
             host.directory().join("chain.pem"),
         )?;
     }
     Ok(())
+}
+
+/// Creates `FILE.key` and `FILE.pem` with this common name, from the CA in the host's folder.
+///
+/// # Errors
+/// openssl failed.
+pub fn named(host: &Host, file: &str, common: &str) -> Result<()> {
+    let extensions = "basicConstraints=CA:FALSE\n";
+    issue(host, file, common, "ca", EC, "-days 365", extensions)
 }
 
 /// Creates `ca.crl` of the CA in the host's folder, which revokes nothing. Its times are in
@@ -96,6 +108,7 @@ pub fn list(host: &Host, times: &str) -> Result<()> {
 fn issue(
     host: &Host,
     name: &str,
+    common: &str,
     by: &str,
     key: &str,
     validity: &str,
@@ -104,7 +117,7 @@ fn issue(
     make_key(host, key, &format!("{name}.key"))?;
     host.file(
         &format!("{name}.cnf"),
-        &format!("[req]\ndistinguished_name=dn\nprompt=no\n[dn]\nCN={name}.pem CN\n"),
+        &format!("[req]\ndistinguished_name=dn\nprompt=no\n[dn]\nCN={common}\n"),
     )?;
     host.file(&format!("{name}.ext"), extensions)?;
     host.run(&format!(

@@ -178,7 +178,7 @@ impl Host {
             Origin::Installed | Origin::Unpacked(_) => PLUGINS.to_owned(),
             Origin::Guest(_) => PLUGINS.replace(LIBIPSEC, ""),
         };
-        let settings = daemon_settings(&plugins, connection);
+        let settings = daemon_settings(&plugins, connection, "");
         let connection = connection.settings();
         self.file("strongswan.conf", &settings)?;
         self.secret("swanctl.conf", &connection)?;
@@ -192,6 +192,33 @@ impl Host {
         };
         charon.swanctl("--load-all --noprompt --file swanctl.conf")?;
         Ok(charon)
+    }
+
+    /// Starts the installed charon, which accounts its IKE SAs at a RADIUS server.
+    ///
+    /// # Errors
+    /// As [`Host::charon`].
+    pub fn charon_that_accounts(
+        &self,
+        connection: &Connection<'_>,
+        server: &str,
+        secret: &str,
+    ) -> Result<Charon> {
+        let plugins = format!("{PLUGINS} md5 eap-radius");
+        let radius = format!(
+            "    eap-radius {{
+      accounting = yes
+      servers {{
+        lab {{
+          address = {server}
+          secret = \"{secret}\"
+        }}
+      }}
+    }}
+"
+        );
+        let settings = daemon_settings(&plugins, connection, &radius);
+        self.charon_with(&settings, &connection.settings())
     }
 
     /// Starts the installed charon with these files, `strongswan.conf` and `swanctl.conf`. The
@@ -585,9 +612,9 @@ impl Child<'_> {
 /// and the number of the IKE SA in each line.
 pub const OPERATORS_LOG: &str = "charon-operators.log";
 
-/// Returns charon's settings. Level 1 of the log shows every exchange and every refusal, and
-/// nothing about packets.
-fn daemon_settings(plugins: &str, connection: &Connection<'_>) -> String {
+/// Returns charon's settings, with additional sections of plugins. Level 1 of the log shows every
+/// exchange and every refusal, and nothing about packets.
+fn daemon_settings(plugins: &str, connection: &Connection<'_>, sections: &str) -> String {
     let Connection { fragment, .. } = connection;
     let signatures = if connection.signature_authentication {
         "yes"
@@ -605,7 +632,7 @@ fn daemon_settings(plugins: &str, connection: &Connection<'_>) -> String {
     vici {{
       socket = unix://vici
     }}
-  }}
+{sections}  }}
   filelog {{
     stderr {{
       default = 1

@@ -108,6 +108,9 @@ impl Join {
                     self.end(&key, &note, out);
                 }
             }
+            Kind::Refused => drop(self.remove(&key)),
+            Kind::Replaced => self.replace(&note, out),
+            Kind::Stopped => self.stop(&note, out),
             Kind::Restarted => self.restart(note.gateway, out),
         }
     }
@@ -147,6 +150,10 @@ impl Join {
     }
 
     fn continue_as(&mut self, key: &str, note: &Note<'_>, out: &mut dyn FnMut(Session)) {
+        let known = self.open.get(key).filter(|open| !open.moved);
+        if known.is_some_and(|open| *open.user == *note.user) {
+            return;
+        }
         let ages = self.by_user.get(note.user).into_iter().flatten();
         let keys = ages
             .rev()
@@ -205,17 +212,41 @@ impl Join {
         });
     }
 
+    fn replace(&mut self, note: &Note<'_>, out: &mut dyn FnMut(Session)) {
+        let ages = self.by_user.get(note.user).into_iter().flatten();
+        let keys = ages.rev().filter_map(|age| self.ages.get(age));
+        let keys = keys.filter(|key| self.is_at(key, note.gateway));
+        let earlier: Vec<_> = keys.skip(1).cloned().collect();
+        for key in earlier {
+            self.end(&key, note, out);
+        }
+    }
+
+    fn stop(&mut self, note: &Note<'_>, out: &mut dyn FnMut(Session)) {
+        for key in self.keys_at(note.gateway) {
+            self.end(&key, note, out);
+        }
+    }
+
     fn restart(&mut self, gateway: &str, out: &mut dyn FnMut(Session)) {
-        let is_there = |key: &&Arc<str>| {
-            let open = self.open.get(*key);
-            open.is_some_and(|open| *open.gateway == *gateway)
-        };
-        let ended: Vec<_> = self.ages.values().filter(is_there).cloned().collect();
-        for key in ended {
+        for key in self.keys_at(gateway) {
             if let Some(open) = self.remove(&key).filter(|open| !open.moved) {
                 out(open.unended());
             }
         }
+    }
+
+    /// Returns the keys of the open sessions at a gateway, the oldest first.
+    fn keys_at(&self, gateway: &str) -> Vec<Arc<str>> {
+        let keys = self.ages.values();
+        keys.filter(|key| self.is_at(key, gateway))
+            .cloned()
+            .collect()
+    }
+
+    fn is_at(&self, key: &str, gateway: &str) -> bool {
+        let open = self.open.get(key);
+        open.is_some_and(|open| *open.gateway == *gateway)
     }
 
     fn insert(&mut self, key: &str, open: Open, out: &mut dyn FnMut(Session)) {
@@ -410,6 +441,47 @@ mod tests {
     }
 
     #[test]
+    fn a_session_that_is_known_already_does_not_continue_another() {
+        let notes = [
+            note(Kind::Begun, 10, "1"),
+            note(Kind::Begun, 20, "2"),
+            note(Kind::Continued, 50, "1"),
+            note(Kind::Ended, 50, "1"),
+        ];
+        assert_eq!(spans(9, &notes).0, [whole(10, 50), unended(20)]);
+    }
+
+    #[test]
+    fn the_latest_session_of_a_user_replaces_the_earlier_ones_at_its_gateway() {
+        let elsewhere = Note {
+            gateway: "b",
+            ..note(Kind::Begun, 5, "1")
+        };
+        let other = Note {
+            user: "bob",
+            ..note(Kind::Begun, 6, "9")
+        };
+        let notes = [
+            elsewhere,
+            other,
+            note(Kind::Begun, 10, "1"),
+            note(Kind::Begun, 20, "2"),
+            note(Kind::Replaced, 20, ""),
+        ];
+        let expected = [whole(10, 20), unended(5), unended(6), unended(20)];
+        assert_eq!(spans(9, &notes).0, expected);
+    }
+
+    #[test]
+    fn a_gateway_that_stops_ends_its_sessions_and_one_that_refuses_has_none() {
+        let begins = [note(Kind::Begun, 10, "1"), note(Kind::Begun, 20, "2")];
+        let stopped = [begins[0], begins[1], note(Kind::Stopped, 30, "")];
+        assert_eq!(spans(9, &stopped).0, [whole(10, 30), whole(20, 30)]);
+        let refused = [begins[0], begins[1], note(Kind::Refused, 30, "1")];
+        assert_eq!(spans(9, &refused).0, [unended(20)]);
+    }
+
+    #[test]
     fn octets_are_totals_or_added() {
         let mut join = Join::new(9);
         let mut found = Vec::new();
@@ -441,11 +513,11 @@ mod tests {
         /// Whatever the notes: the table keeps its limit, and no session ends before its begin.
         #[test]
         fn any_notes_keep_the_limit(notes in proptest::collection::vec(
-            (0..7_usize, 0..500_u64, 0..6_u8, proptest::option::of(0..90_u64)), 0..200)
+            (0..10_usize, 0..500_u64, 0..6_u8, proptest::option::of(0..90_u64)), 0..200)
         ) {
-            const KINDS: [Kind; 7] = [
+            const KINDS: [Kind; 10] = [
                 Kind::Begun, Kind::Seen, Kind::Carried, Kind::Continued, Kind::Ended, Kind::Lost,
-                Kind::Restarted,
+                Kind::Restarted, Kind::Refused, Kind::Replaced, Kind::Stopped,
             ];
             let mut join = Join::new(3);
             let mut begins = 0;

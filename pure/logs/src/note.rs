@@ -20,6 +20,12 @@ pub enum Kind {
     Ended,
     /// The session ended if it was up; the record may also concern an attempt to connect.
     Lost,
+    /// What began under this `id` was no session: the gateway has not admitted the client.
+    Refused,
+    /// The user's earlier sessions at this gateway ended, as the latest one replaces them.
+    Replaced,
+    /// The gateway stopped, and with it its sessions.
+    Stopped,
     /// The gateway restarted: none of its sessions is up.
     Restarted,
 }

@@ -51,6 +51,9 @@ const USUAL: [(&str, Column); 20] = [
     ("acctoutputoctets", Column::Sent),
 ];
 
+/// A column that only tables of FreeRADIUS have.
+const OF_RADIUS: &str = "acctuniqueid";
+
 /// Names of columns in addition to the usual ones.
 #[derive(Clone, Debug, Default)]
 pub struct Columns(Vec<(String, Column)>);
@@ -92,6 +95,8 @@ pub(super) struct Csv {
 struct Layout {
     separator: u8,
     columns: Vec<Option<Column>>,
+    /// True if FreeRADIUS wrote the names, and escaped them for SQL.
+    is_escaped: bool,
 }
 
 /// The fields of a row that have a meaning.
@@ -104,7 +109,7 @@ impl Row<'_> {
     /// Returns a field that is there and says something.
     fn get(&self, column: Column) -> Option<&str> {
         let field = self.fields[column as usize].trim();
-        let is_empty = field.is_empty() || field == "NULL" || field == "\\N";
+        let is_empty = ["", "NULL", "\\N", "0000-00-00 00:00:00"].contains(&field);
         (!is_empty).then_some(field)
     }
 
@@ -166,7 +171,12 @@ impl Layout {
         let mut names = Vec::new();
         split(line, separator, |name| names.push(name)).ok()?;
         let columns: Vec<_> = names.iter().map(|name| columns.meaning(name)).collect();
-        let layout = Self { separator, columns };
+        let is_of_radius = |name: &Cow<'_, str>| name.eq_ignore_ascii_case(OF_RADIUS);
+        let layout = Self {
+            separator,
+            columns,
+            is_escaped: names.iter().any(is_of_radius),
+        };
         let has_time = layout.has(Column::Begin) || layout.has(Column::End);
         (layout.has(Column::User) && has_time).then_some(layout)
     }
@@ -183,6 +193,11 @@ impl Layout {
                 row.fields[*column as usize] = field;
             }
         })?;
+        if self.is_escaped {
+            for column in [Column::User, Column::Gateway, Column::Address] {
+                row.fields[column as usize] = unescape(&row.fields[column as usize]);
+            }
+        }
         Ok(row)
     }
 }
@@ -261,4 +276,24 @@ fn unquote(text: &str) -> Result<(Cow<'_, str>, &str), Why> {
         }
         from = at + 2;
     }
+}
+
+/// Undoes the escapes of FreeRADIUS's module `sql`: `=5B` for an octet that might matter in SQL.
+fn unescape<'a>(text: &Cow<'a, str>) -> Cow<'a, str> {
+    if !text.contains('=') {
+        return text.clone();
+    }
+    let mut octets = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((octet, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| *octet == b'=');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let escaped = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        octets.push(escaped.unwrap_or(*octet));
+        rest = match escaped {
+            Some(_) => &after[2..],
+            None => after,
+        };
+    }
+    Cow::Owned(String::from_utf8_lossy(&octets).into_owned())
 }

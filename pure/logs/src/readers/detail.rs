@@ -1,12 +1,16 @@
 //! FreeRADIUS accounting, as module `detail` writes it.
 //!
 //! A record is a line with a time, attributes in indented lines, and an empty line. `Timestamp` is
-//! when the server received the record; `Acct-Delay-Time` says how long it was on its way (RFC 2866
-//! section 5.2). A counter of octets is continued in `Acct-*-Gigawords` (RFC 2869 section 5.1).
+//! when the server received the record; it comes last, so that a record without it was cut off.
+//! `Acct-Delay-Time` says how long the record was on its way (RFC 2866 section 5.2).
+//! `Event-Timestamp` (RFC 2869 section 5.3) is by the clock of the gateway, and is not used. A
+//! counter of octets is continued in `Acct-*-Gigawords` (RFC 2869 section 5.1). Gateways are told
+//! apart by their addresses: charon's `NAS-Identifier` is the same everywhere, unless set.
 
 use super::text::{address, name, number, time};
 use crate::{Clock, Kind, Note, Notes, Octets, Reader, Why};
 use crypto::UnixTime;
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// Reader of `detail` files.
@@ -19,13 +23,13 @@ pub(super) struct Detail {
 #[derive(Default)]
 struct Record {
     kind: Option<Kind>,
-    header: Option<UnixTime>,
     timestamp: Option<UnixTime>,
     delay: u64,
     session: String,
     unique: String,
     user: String,
     gateway: String,
+    identifier: String,
     client: String,
     lasted: Option<Duration>,
     input: Counter,
@@ -55,14 +59,12 @@ impl Reader for Detail {
     fn line(&mut self, line: &str, clock: &mut Clock, to: &mut dyn Notes) -> Result<(), Why> {
         if line.starts_with(['\t', ' ']) {
             if let Some((attribute, value)) = line.trim().split_once(" = ") {
-                let taken = self.record.take(attribute, value.trim_matches('"'));
+                let taken = self.record.take(attribute, &unquote(value));
                 self.record.fault = self.record.fault.or(taken.err());
             }
             return Ok(());
         }
-        let ended = self.end_of_file(clock, to);
-        self.record.header = clock.read(line);
-        ended
+        self.end_of_file(clock, to)
     }
 
     /// The last record need not be followed by an empty line.
@@ -92,7 +94,7 @@ impl Record {
             "NAS-IP-Address" | "NAS-IPv6-Address" if self.gateway.is_empty() => {
                 self.gateway = name(value)?.to_owned();
             }
-            "NAS-Identifier" => self.gateway = name(value)?.to_owned(),
+            "NAS-Identifier" => self.identifier = name(value)?.to_owned(),
             "Calling-Station-Id" => self.client = name(value)?.to_owned(),
             "Framed-IP-Address" | "Framed-IPv6-Address" if self.client.is_empty() => {
                 self.client = name(value)?.to_owned();
@@ -115,7 +117,7 @@ impl Record {
         let Some(kind) = self.kind else {
             return Ok(());
         };
-        let received = self.timestamp.or(self.header).ok_or(Why::Time)?;
+        let received = self.timestamp.ok_or(Why::Time)?;
         let at = UnixTime(received.0.saturating_sub(self.delay));
         clock.advance(received);
         let id = match self.unique.is_empty() {
@@ -125,13 +127,17 @@ impl Record {
         if id.is_empty() && kind != Kind::Restarted {
             return Err(Why::Missing);
         }
+        let gateway = match self.gateway.is_empty() {
+            true => &self.identifier,
+            false => &self.gateway,
+        };
         let (received, sent) = (self.input.octets(), self.output.octets());
         let octets = (received.is_some() || sent.is_some()).then(|| Octets {
             received: received.unwrap_or_default(),
             sent: sent.unwrap_or_default(),
         });
         to.note(Note {
-            gateway: &self.gateway,
+            gateway,
             user: &self.user,
             address: address(&self.client),
             lasted: self.lasted,
@@ -139,5 +145,46 @@ impl Record {
             ..Note::new(kind, at, id)
         });
         Ok(())
+    }
+}
+
+/// Returns a value without its quotation marks and escapes: `\"`, `\\`, `\t`, `\r`, `\n`, and other
+/// octets as three octal digits.
+fn unquote(value: &str) -> Cow<'_, str> {
+    let quoted = value.strip_prefix('"');
+    let Some(text) = quoted.and_then(|rest| rest.strip_suffix('"')) else {
+        return Cow::Borrowed(value);
+    };
+    if !text.contains('\\') {
+        return Cow::Borrowed(text);
+    }
+    let mut octets = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((octet, after)) = rest.split_first() {
+        let (octet, after) = match octet {
+            b'\\' => escaped(after),
+            _ => (*octet, after),
+        };
+        octets.push(octet);
+        rest = after;
+    }
+    Cow::Owned(String::from_utf8_lossy(&octets).into_owned())
+}
+
+/// Returns the octet that an escape stands for, and what follows the escape.
+fn escaped(text: &[u8]) -> (u8, &[u8]) {
+    let is_octal = |octet: &u8| (b'0'..=b'7').contains(octet);
+    if let Some((digits, rest)) = text.split_first_chunk::<3>()
+        && digits.iter().all(is_octal)
+    {
+        let add = |sum: u8, digit: &u8| sum.wrapping_mul(8).wrapping_add(digit - b'0');
+        return (digits.iter().fold(0, add), rest);
+    }
+    match text.split_first() {
+        Some((b't', rest)) => (b'\t', rest),
+        Some((b'n', rest)) => (b'\n', rest),
+        Some((b'r', rest)) => (b'\r', rest),
+        Some((other, rest)) => (*other, rest),
+        None => (b'\\', text),
     }
 }

@@ -5,6 +5,7 @@ mod charon;
 pub(crate) mod csv;
 mod detail;
 mod openvpn;
+mod openvpn_status;
 mod strata;
 mod text;
 
@@ -72,7 +73,7 @@ impl Format {
             Self::Csv => Box::new(csv::Csv::default()),
             Self::Charon => Box::new(charon::Charon),
             Self::Detail => Box::new(detail::Detail::default()),
-            Self::OpenVpnStatus => Box::new(openvpn::Status::default()),
+            Self::OpenVpnStatus => Box::new(openvpn_status::Status::default()),
             Self::OpenVpn => Box::new(openvpn::Log),
             Self::Asa => Box::new(asa::Asa),
             Self::Strata => Box::new(strata::Strata),
@@ -85,7 +86,7 @@ impl Format {
             Self::Csv => csv::is_header(line),
             Self::Charon => charon::is_line(line),
             Self::Detail => detail::is_line(line),
-            Self::OpenVpnStatus => openvpn::is_status(line),
+            Self::OpenVpnStatus => openvpn_status::is_status(line),
             Self::OpenVpn => openvpn::is_line(line),
             Self::Asa => asa::is_line(line),
             Self::Strata => strata::is_line(line),

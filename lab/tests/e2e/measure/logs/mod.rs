@@ -1,5 +1,8 @@
 //! `strata-lab logs` as users run it, on the logs of real gateways.
 
+mod freeradius;
+mod openvpn;
+
 use anyhow::{Context, Result, ensure};
 use flate2::Compression;
 use flate2::write::GzEncoder;
