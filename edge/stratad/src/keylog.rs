@@ -1,12 +1,14 @@
 //! Keys for analysis, written as Wireshark's preference tables.
 //!
-//! Key export is off unless requested, to files of mode 0600. Each line is appended as its SA comes
-//! up, so a capture can be decrypted while it is taken. Copy both files into a Wireshark profile.
+//! Key export is off unless requested, to files that nobody else has made or can read. Each line is
+//! appended as its SA comes up, so a capture can be decrypted while it is taken. Copy both files
+//! into a Wireshark profile.
 
 use node::KeyLog;
+use os::files::{Readers, open_own};
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// The folder that receives keys, if any.
@@ -44,7 +46,11 @@ const ESP: &str = "esp_sa";
 const IKE: &str = "ikev2_decryption_table";
 
 fn append(folder: &Path, file: &str, text: &str) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true).mode(0o600);
-    options.open(folder.join(file))?.write_all(text.as_bytes())
+    let file = folder.join(file);
+    let opened = open_own(&file, Readers::Nobody, OpenOptions::new().append(true));
+    let about = |error: io::Error| {
+        let message = format!("{}: {error}", file.display());
+        io::Error::new(error.kind(), message)
+    };
+    opened.map_err(about)?.write_all(text.as_bytes())
 }

@@ -15,6 +15,7 @@ mod leak;
 mod metrics;
 mod overview;
 mod ping;
+mod prepared;
 mod readers;
 mod reload;
 mod relock;

@@ -25,6 +25,10 @@ use std::net::{IpAddr, Ipv4Addr};
 /// Most samples of the size of the cache. With more, every second one is dropped.
 const MOST_SAMPLES: usize = 4096;
 
+/// Clients that are remembered beside twice as many as the store has room for. Of more, those that
+/// can resume nothing are forgotten, so that none of them comes in place of another client.
+const REMEMBERED: usize = 1 << 17;
+
 const HOUR: u64 = 3600;
 
 /// A gateway with one strategy, which a log is played to. Sessions come in the order of their
@@ -223,7 +227,7 @@ impl Simulation {
         }
         self.clients.entry(user).or_default().push(client);
         self.count += 1;
-        if self.count > 2 * self.most + 16 {
+        if self.count > 2 * self.most + REMEMBERED {
             self.forget(now);
         }
     }
