@@ -11,7 +11,7 @@ use std::time::Duration;
 const THIS: Pid = Pid::from_raw(0);
 
 /// Pins this thread to its own core, until dropped. Threads that it starts inherit the core.
-pub(super) struct OwnCore {
+pub(crate) struct OwnCore {
     before: Option<CpuSet>,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn threads(process: u32) -> Result<Vec<Pid>> {
 }
 
 /// Returns the processor time of a process's threads so far.
-pub(super) fn spent_by(process: u32) -> Result<Duration> {
+pub(crate) fn spent_by(process: u32) -> Result<Duration> {
     let mut spent = Duration::ZERO;
     for thread in threads(process)? {
         // "time spent on the cpu (in nanoseconds)" comes first

@@ -21,7 +21,7 @@ mod memory;
 mod responder;
 mod spread;
 
-pub(crate) use cores::spent_here;
+pub(crate) use cores::{OwnCore, spent_by, spent_here};
 pub use goal::{Bound, Goal};
 pub use spread::Spread;
 

@@ -18,7 +18,7 @@ pub mod roam;
 mod run;
 mod screen;
 mod text;
-mod web;
+pub(crate) mod web;
 mod witness;
 
 pub use crate::scene::Setup;

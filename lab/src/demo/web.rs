@@ -7,13 +7,13 @@ use anyhow::{Context, Result};
 use std::path::Path;
 
 /// Returns the URL of the marked stream on the server at this address.
-pub(super) fn url(address: &str) -> String {
+pub(crate) fn url(address: &str) -> String {
     format!("http://{address}:8080/stream")
 }
 
 /// Starts nginx as one process without files outside its folder. It sees itself as root, and
 /// without `user root` would look for a user that does not exist.
-pub(super) fn serve(server: &Host, address: &str, stream: &Path) -> Result<Process> {
+pub(crate) fn serve(server: &Host, address: &str, stream: &Path) -> Result<Process> {
     let config = format!(
         "user root;
 daemon off;

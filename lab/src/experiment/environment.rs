@@ -55,6 +55,9 @@ pub struct Environment {
     /// True if several paths carried packets at once where they were to.
     #[serde(default = "yes")]
     pub paths: bool,
+    /// True if tunnels protected traffic where they were to.
+    #[serde(default = "yes")]
+    pub tunnels: bool,
     /// Duration of this run, in seconds, without cells that an earlier run finished.
     pub wall_seconds: u64,
     /// Conditions of the downloads.
@@ -114,6 +117,7 @@ impl Environment {
             transport: plan.transport,
             clones: plan.clones,
             paths: plan.paths,
+            tunnels: plan.tunnels,
             wall_seconds: wall.as_secs(),
             downloads: None,
         }
@@ -131,6 +135,7 @@ impl Environment {
             transport: plan.transport,
             clones: plan.clones,
             paths: plan.paths,
+            tunnels: plan.tunnels,
             ..self
         }
     }

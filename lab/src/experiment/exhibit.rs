@@ -117,6 +117,7 @@ impl Exhibit {
             ),
             (plan.clones || rests_on(Basis::Clones), "--no-clones"),
             (plan.paths || rests_on(Basis::Paths), "--no-paths"),
+            (plan.tunnels || rests_on(Basis::Tunnels), "--no-tunnels"),
         ];
         if let Some((_, option)) = left_off.iter().find(|(rests_on_it, _)| !rests_on_it) {
             let message = format!("{} does not rest on what {option} leaves off", self.name());

@@ -134,6 +134,8 @@ pub struct Plan {
     pub clones: bool,
     /// True if several paths carry packets at once where they are to.
     pub paths: bool,
+    /// True if tunnels protect traffic where they are to.
+    pub tunnels: bool,
 }
 
 impl Plan {
@@ -151,6 +153,7 @@ impl Plan {
         transport: true,
         clones: true,
         paths: true,
+        tunnels: true,
     };
 
     /// A plan for a verdict.
@@ -167,6 +170,7 @@ impl Plan {
         transport: true,
         clones: true,
         paths: true,
+        tunnels: true,
     };
 }
 

@@ -21,6 +21,7 @@ pub const PLAN: Plan = Plan {
     transport: true,
     clones: true,
     paths: true,
+    tunnels: true,
 };
 
 /// A temporary folder, removed when dropped.

@@ -92,6 +92,8 @@ pub enum Basis {
     Clones,
     /// Several live paths.
     Paths,
+    /// Tunnels at all.
+    Tunnels,
 }
 
 /// Result of filling a table.

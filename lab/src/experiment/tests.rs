@@ -285,6 +285,10 @@ fn what_does_not_matter_cannot_be_left_off() {
         options.plan.paths = false;
     });
     assert!(single.ends_with("--no-paths leaves off"), "{single}");
+    let clear = refusal(Exhibit::Table(&TABLE), |options| {
+        options.plan.tunnels = false;
+    });
+    assert!(clear.ends_with("--no-tunnels leaves off"), "{clear}");
     let repaired = Exhibit::Figure(figure("mml-fig15"));
     let repaired = refusal(repaired, |options| options.plan.zones = false);
     assert!(

@@ -29,6 +29,7 @@ mod mml_table7;
 mod moves;
 mod parameters;
 mod snoop_modern;
+mod vpn_fig1;
 mod vpn_logs;
 mod vpn_resume;
 mod vpn_storm;
@@ -37,7 +38,7 @@ use crate::experiment::Exhibit;
 
 /// All exhibits, in the order of the papers: mobile multi-layered IPsec, CZML-IPSec, VPN servers,
 /// end-to-end security, our own.
-pub const ALL: [Exhibit; 32] = [
+pub const ALL: [Exhibit; 33] = [
     Exhibit::Table(&mml_table2::TABLE),
     Exhibit::Table(&mml_table3::TABLE),
     Exhibit::Table(&mml_handoff_loss::TABLE),
@@ -53,6 +54,7 @@ pub const ALL: [Exhibit; 32] = [
     Exhibit::Table(&czml_table3::TABLE),
     Exhibit::Table(&czml_fig4::TABLE),
     Exhibit::Table(&czml_fig5::TABLE),
+    Exhibit::Table(&vpn_fig1::TABLE),
     Exhibit::Table(&vpn_logs::TABLE2),
     Exhibit::Table(&vpn_logs::FIG2),
     Exhibit::Table(&vpn_logs::FIG3),

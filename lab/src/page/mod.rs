@@ -401,6 +401,7 @@ fn environment(environment: &Environment) -> Markup {
             @if !environment.transport { ", " b { "transport mode off" } }
             @if !environment.clones { ", " b { "clones off" } }
             @if !environment.paths { ", " b { "live paths off" } }
+            @if !environment.tunnels { ", " b { "tunnels off" } }
             @if environment.quick { ", quick" }
             "."
             @if let Some(downloads) = &environment.downloads {

@@ -215,6 +215,9 @@ pub struct Run {
     /// Use one path where several could carry packets: claims that depend on them must fail
     #[arg(long)]
     pub no_paths: bool,
+    /// Transfer in clear where tunnels should protect: claims that depend on them must fail
+    #[arg(long)]
+    pub no_tunnels: bool,
 }
 
 /// Benchmarks.

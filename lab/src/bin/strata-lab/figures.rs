@@ -156,6 +156,7 @@ fn options(run: &Run, json: bool) -> Options {
             transport: !run.no_transport,
             clones: !run.no_clones,
             paths: !run.no_paths,
+            tunnels: !run.no_tunnels,
             ..plan
         },
         out: run.out.clone(),

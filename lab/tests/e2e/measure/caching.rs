@@ -39,10 +39,8 @@ fn two_simulations_count_the_same_exchanges() -> Result<()> {
             .map(|one| one["exchanges"].clone())
             .collect();
         let theirs = model(&log, &analysis["strategies"], room)?;
-        ensure!(
-            Value::from(ours) == theirs,
-            "{room} entries: {analysis} {theirs}"
-        );
+        let ours = Value::from(ours);
+        ensure!(ours == theirs, "{room} entries: {ours} {theirs}");
         counted.push(theirs);
     }
     // Otherwise any numbers would do.

@@ -392,6 +392,33 @@ fn logs_like_the_paper_s_have_the_characteristics_that_it_tells() -> Result<()> 
     Ok(())
 }
 
+/// One trial. A debug build is compared with native TCP alone.
+// Works: figures
+#[lab::test(quiet)]
+fn transfers_to_more_clients_take_longer_with_ipsec_and_without_tunnels_the_verdict_fails()
+-> Result<()> {
+    let run = "run vpn-fig1 --quick --seeds 1";
+    let (folder, report) = holds("vpn-fig1", run)?;
+    let rows = report["rows"].as_array().context("it is a list")?;
+    let trials: Vec<_> = rows.iter().map(|row| row["numbers"][0].as_i64()).collect();
+    // By each server: 1, 3 and 6 clients on slow links, 1 and 6 without a limit.
+    ensure!(trials[..3 * 5] == [Some(1); 3 * 5], "{report}");
+    // That of the cryptography alone.
+    ensure!(trials[3 * 5..] == [None], "{report}");
+    for plot in ["time-gigabit", "throughput-unlimited"] {
+        let svg = fs::read_to_string(folder.0.join(format!("vpn-fig1/{plot}.svg")))?;
+        ensure!(svg.starts_with("<svg"), "{svg}");
+    }
+    let without = folder.lab(&format!("{run} --no-tunnels"))?;
+    let report = &documents(&without)?[0];
+    ensure!(without.status.code() == Some(1), "{report}");
+    ensure!(report["environment"]["tunnels"] == false, "{report}");
+    let reasons = report["reasons"].to_string();
+    let as_native = "6 clients: processor time of the gateway, strongSwan over native TCP: ";
+    ensure!(reasons.contains(as_native), "{reasons}");
+    Ok(())
+}
+
 /// Judges who resumed: times depend on the machine.
 // Works: figures
 #[lab::test(quiet)]
@@ -723,6 +750,7 @@ fn what_an_exhibit_does_not_rest_on_cannot_be_left_off() -> Result<()> {
         ("e2e-fig6", "--no-clones"),
         ("e2e-fig4", "--no-paths"),
         ("e2e-fig7", "--no-transport"),
+        ("vpn-resume", "--no-tunnels"),
     ] {
         let output = Folder::new("control")?.lab(&format!("run {name} {option}"))?;
         ensure!(output.status.code() == Some(2), "{output:?}");
