@@ -1,12 +1,14 @@
 //! Parsing of X.509 certificates as IKE uses them (RFC 5280, RFC 4945). [`crate::TrustStore`]
 //! decides if a certificate is trusted.
 
-use crate::{PublicKey, UnixTime, path, raw_key, sha1};
+use crate::{PublicKey, UnixTime, raw_key, sha1};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use std::fmt;
 use std::net::IpAddr;
 use thiserror::Error;
+use x509_parser::asn1_rs::Oid;
+use x509_parser::objects::{oid_registry, oid2sn};
 use x509_parser::prelude::{FromDer, GeneralName, KeyUsage, X509Certificate, X509Name};
 
 /// The content of a certificate.
@@ -142,7 +144,11 @@ pub(crate) fn text(name: &X509Name<'_>) -> String {
 
 /// Returns the name of the first critical extension that webpki does not read.
 fn unknown_critical(certificate: &X509Certificate<'_>) -> Option<String> {
-    use x509_parser::oid_registry::*;
+    use x509_parser::oid_registry::{
+        OID_X509_EXT_BASIC_CONSTRAINTS, OID_X509_EXT_CRL_DISTRIBUTION_POINTS,
+        OID_X509_EXT_EXTENDED_KEY_USAGE, OID_X509_EXT_KEY_USAGE, OID_X509_EXT_NAME_CONSTRAINTS,
+        OID_X509_EXT_SUBJECT_ALT_NAME,
+    };
     const READ: [Oid<'static>; 6] = [
         OID_X509_EXT_KEY_USAGE,
         OID_X509_EXT_SUBJECT_ALT_NAME,
@@ -153,7 +159,13 @@ fn unknown_critical(certificate: &X509Certificate<'_>) -> Option<String> {
     ];
     let mut extensions = certificate.extensions().iter();
     let unknown = extensions.find(|one| one.critical && !READ.contains(&one.oid));
-    unknown.map(|extension| path::name(&extension.oid))
+    unknown.map(|extension| object(&extension.oid))
+}
+
+/// Returns the short name of an object, or its numbers.
+pub(crate) fn object(oid: &Oid<'_>) -> String {
+    let known = oid2sn(oid, oid_registry()).ok();
+    known.map_or_else(|| shown(&oid.to_id_string()), str::to_owned)
 }
 
 /// Returns the organisational units of a subject. One that is no text is left out.

@@ -36,6 +36,7 @@ mod secret;
 mod signature;
 mod small_order;
 mod trust;
+mod untrusted;
 mod verifier;
 
 pub use aead::{Aead, AeadAlgorithm, BadIcv, BadKey, ICV_LEN, NONCE_LEN};
@@ -48,7 +49,6 @@ pub use digest::{sha1, sha256};
 pub use hmac::{Hmac, HmacAlgorithm};
 pub use hmac_md5::{HMAC_MD5_LEN, hmac_md5};
 pub use kem::{BadKemValue, Kem, KemKey};
-pub use path::Unsupported;
 pub use prf::Prf;
 pub use provider::{ExpandedKey, Provider, provide, provider};
 pub use raw_key::{NoKey, RawKey};
@@ -57,7 +57,8 @@ pub use revocation::{NoRevocationList, RevocationList, Revoked};
 pub use rng::Rng;
 pub use secret::{Secret, equal};
 pub use signature::{KeyKind, PublicKey, SignatureAlgorithm, fixed as fixed_signature};
-pub use trust::{Revocation, TrustStore, Untrusted};
+pub use trust::{Revocation, TrustStore};
+pub use untrusted::{Unsupported, Untrusted};
 
 #[cfg(test)]
 mod testing {

@@ -5,41 +5,12 @@
 //! for any other CA, as operators expect (RFC 5937).
 
 use crate::UnixTime;
-use crate::certificate::{Certificate, shown};
-use crate::trust::Untrusted;
+use crate::certificate::{Certificate, object};
+use crate::untrusted::{Unsupported, Untrusted};
 use std::mem::discriminant;
-use thiserror::Error;
 use webpki::Error;
 use x509_parser::asn1_rs::Oid;
-use x509_parser::objects::{oid_registry, oid2sn};
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
-
-/// A part of a chain that RFC 5280 allows, and that is not supported here.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum Unsupported {
-    /// The algorithm of a signature, or its parameters.
-    #[error("a signature by {0} with these parameters")]
-    Signature(String),
-    /// The kind of a CA's key.
-    #[error("a signature by {0} with a key of this kind")]
-    Key(String),
-    /// A critical extension.
-    #[error("the critical extension {0}")]
-    Extension(String),
-    /// Name constraints on a kind of name that a certificate has.
-    #[error("name constraints on {0}")]
-    Constraints(&'static str),
-    /// More CAs than are followed.
-    #[error("more than six CAs between")]
-    Length,
-    /// A CA that is a peer.
-    #[error("a peer whose certificate is that of a CA")]
-    Authority,
-    /// A version of X.509.
-    #[error("a certificate of X.509 version 1 or 2")]
-    Version,
-}
 
 /// A path that leads from an owner to a trusted CA by the names of the issuers.
 pub(crate) struct Path<'a> {
@@ -197,11 +168,5 @@ pub(crate) fn refusal(error: Error, owner: &Certificate) -> Untrusted {
 /// Returns the name of an algorithm from the content of its AlgorithmIdentifier.
 fn algorithm(identifier: &[u8]) -> String {
     let oid = Oid::from_der(identifier).ok();
-    oid.map_or_else(|| "an algorithm".to_owned(), |(_, oid)| name(&oid))
-}
-
-/// Returns the short name of an object, or its numbers.
-pub(crate) fn name(oid: &Oid<'_>) -> String {
-    let known = oid2sn(oid, oid_registry()).ok();
-    known.map_or_else(|| shown(&oid.to_id_string()), str::to_owned)
+    oid.map_or_else(|| "an algorithm".to_owned(), |(_, oid)| object(&oid))
 }
