@@ -35,7 +35,10 @@ fn systemd_accepts_the_units() {
     let folder = Folder::new("verify");
     let complaints = |name: &str, unit: &str| {
         let output = analyze(&["verify", "--man=no"], &written(&folder, name, unit));
-        text(&output.stderr)
+        // Units of other packages, which are read as well, have complaints of their own.
+        let told = text(&output.stderr);
+        let ours = told.lines().filter(|line| !line.starts_with("/lib/"));
+        ours.collect::<String>()
     };
     for name in UNITS {
         let complaints = complaints(name, &unit(name));

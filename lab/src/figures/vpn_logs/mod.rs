@@ -12,7 +12,6 @@ use crate::logs::synthesis::{Open, Workload};
 use anyhow::Result;
 use plotters::style::RGBColor;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 /// Seed of all logs.
 const SEED: u64 = 1;
@@ -79,10 +78,6 @@ fn cells<T>(plan: &Plan, find: impl Fn(Workload, Open) -> Result<T>) -> Result<V
         })
     });
     cells.collect()
-}
-
-fn duration(quick: bool) -> Duration {
-    Duration::from_secs(if quick { 20 } else { 60 })
 }
 
 /// Returns what was found with the usual assumptions.
