@@ -174,6 +174,7 @@ fn same(why: &Untrusted) -> &'static [u32] {
     }
 }
 
+// Weakness: 203
 #[test]
 fn we_refuse_what_openssl_refuses_and_say_the_same_of_it() {
     let (factory, folder) = (Factory::new(LENGTH), Folder::new("singles"));
@@ -221,6 +222,7 @@ fn of_two_changes_none_hides_the_other() {
 }
 
 /// Otherwise any chain might be refused.
+// Weakness: 203
 #[test]
 fn what_the_root_says_of_itself_is_the_reason_and_nothing_else() {
     let factory = Factory::new(LENGTH);

@@ -1249,4 +1249,16 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "a child SA in transport mode whose rekey a move overtakes is between the addresses before the move, and carries nothing until the next rekey",
         answer: Tests,
     },
+    Weakness {
+        number: 203,
+        seen: "Strata, webpki",
+        what: "a CA that may not issue certificates, or none for further CAs, is believed where it does, if it is an intermediate or if the operator trusts it",
+        answer: Tests,
+    },
+    Weakness {
+        number: 204,
+        seen: "Strata",
+        what: "a user of the machine prepares the files for exported keys, or links in their place, reads the keys, and has root write where the links lead",
+        answer: Tests,
+    },
 ];

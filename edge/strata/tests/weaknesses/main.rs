@@ -18,7 +18,7 @@ use std::fmt::Write;
 use zones::ZONES;
 
 /// Numbers of known weaknesses: of other implementations, of zones, and of moves.
-const KNOWN: [usize; 3] = [202, 38, 8];
+const KNOWN: [usize; 3] = [204, 38, 8];
 
 #[test]
 fn every_known_weakness_has_its_row() {

@@ -215,15 +215,18 @@ fn ratio(a: u64, b: u64) -> Option<f64> {
     (b > 0).then(|| a as f64 / b as f64)
 }
 
+/// What was found in all logs.
+type Cells = [Cell<Characteristics>];
+
 /// What one table or figure shows of the characteristics.
 struct View {
     columns: fn() -> Vec<String>,
     numbers: fn(&Characteristics) -> Vec<Option<i64>>,
-    findings: fn(&[Cell<Characteristics>]) -> Vec<Finding>,
-    plot: Option<fn(&[Cell<Characteristics>]) -> Plot>,
+    findings: fn(&Cells) -> Vec<Finding>,
+    plot: Option<fn(&Cells) -> Plot>,
 }
 
-fn judged(cells: &[Cell<Characteristics>], view: &View) -> Filled {
+fn judged(cells: &Cells, view: &View) -> Filled {
     let columns = (view.columns)().into_iter();
     let rows = cells.iter().map(|cell| Row {
         subject: cell.log.clone(),
@@ -390,7 +393,7 @@ fn counts(classes: &[Class]) -> Vec<Option<i64>> {
 
 /// Claims a bound for the usual assumptions of a log.
 fn at_least(
-    cells: &[Cell<Characteristics>],
+    cells: &Cells,
     log: &str,
     what: &str,
     bound: f64,
@@ -401,7 +404,7 @@ fn at_least(
 }
 
 fn of_each(
-    cells: &[Cell<Characteristics>],
+    cells: &Cells,
     what: &str,
     bound: f64,
     value: fn(&Characteristics) -> Option<f64>,
@@ -412,7 +415,7 @@ fn of_each(
 }
 
 fn wireless_over_remote(
-    cells: &[Cell<Characteristics>],
+    cells: &Cells,
     what: &str,
     part: fn(&Characteristics) -> Option<f64>,
 ) -> Finding {
@@ -435,7 +438,7 @@ const fn single(value: f64) -> Estimate {
     }
 }
 
-fn draw_days(cells: &[Cell<Characteristics>]) -> Plot {
+fn draw_days(cells: &Cells) -> Plot {
     let lines = LOGS.iter().filter_map(|(log, _, colour)| {
         let days = (1..).zip(&usual(cells, log)?.days);
         let dots = days.map(|(day, count)| Dot {
@@ -465,7 +468,7 @@ fn draw_days(cells: &[Cell<Characteristics>]) -> Plot {
 
 /// Draws a distribution of both logs, in parts of all.
 fn draw(
-    cells: &[Cell<Characteristics>],
+    cells: &Cells,
     name: &str,
     title: &str,
     of: fn(&Characteristics) -> &[Class],

@@ -17,6 +17,7 @@ const TABLE: &str = "ikev2_decryption_table";
 
 /// What nobody prepares: a file of theirs, a file that all may read, a link.
 // Refuses: keylog
+// Weakness: 204
 #[lab::test]
 fn keys_go_to_no_file_that_somebody_else_has_prepared() -> Result<()> {
     let pair = Pair::new("prepared")?;

@@ -18,8 +18,8 @@ use resumption::{
     Entry, Handle, Kept, Keys, Memory, Operation, OperationId, Proof, Store, Strategy, Ticket,
     Usage, Way,
 };
-use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Most samples of the size of the cache. With more, every second one is dropped.
@@ -37,7 +37,7 @@ pub struct Simulation {
     strategy: Strategy,
     store: Memory,
     /// The clients of each user that have a ticket.
-    clients: HashMap<User, Vec<Client>, Hashing>,
+    clients: BTreeMap<User, Vec<Client>>,
     /// Number of all clients, and most of them.
     count: usize,
     most_clients: usize,
@@ -49,11 +49,8 @@ pub struct Simulation {
 
 /// A user of a gateway, by a hash, as names are slow to compare. In three of a million logs with
 /// ten million users each, two users share one.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct User(u64);
-
-/// The same in each run.
-type Hashing = BuildHasherDefault<DefaultHasher>;
 
 impl User {
     fn of(session: &Session) -> Self {
@@ -128,7 +125,7 @@ impl Simulation {
         Self {
             strategy,
             store: Memory::new(most),
-            clients: HashMap::default(),
+            clients: BTreeMap::new(),
             count: 0,
             most_clients: 2 * most + REMEMBERED,
             handles: 0,
