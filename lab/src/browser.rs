@@ -69,7 +69,7 @@ pub fn lay_out(page: &Path, width: u32) -> Result<Layout> {
     let measured = folder.join("measured.html");
     fs::write(&measured, fs::read_to_string(page)? + SCRIPT)?;
     let output = Command::new("timeout")
-        .arg(DEADLINE)
+        .args(["--kill-after=5", DEADLINE])
         .arg(chromium)
         // The sandbox refuses to run as root.
         .args([
@@ -77,6 +77,7 @@ pub fn lay_out(page: &Path, width: u32) -> Result<Layout> {
             "--no-sandbox",
             "--disable-gpu",
             "--no-first-run",
+            "--disable-dev-shm-usage",
         ])
         .arg(format!(
             "--user-data-dir={}",

@@ -15,7 +15,7 @@ pub const INNER: &str = "10.8.0.1";
 /// What the log says once a server or a client is up.
 const UP: &str = "Initialization Sequence Completed";
 
-/// The server: TLS with certificates, over IPv4 and IPv6. A client that is silent for five seconds
+/// The server: TLS with certificates, over IPv4 and IPv6. A client that is silent for 15 seconds
 /// is given up.
 const SERVER: &str = "server 10.8.0.0 255.255.255.0
 topology subnet
@@ -27,7 +27,7 @@ key server.key
 dh none
 verb 3
 ping 1
-ping-restart 5
+ping-restart 15
 push \"ping 1\"
 push \"ping-restart 60\"
 log-append server.log

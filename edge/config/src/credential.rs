@@ -112,8 +112,7 @@ pub(crate) fn refused(config: &Config) -> Option<Warning> {
         Untrusted::Expired(_)
         | Untrusted::NotYetValid(_)
         | Untrusted::AuthorityExpired(_)
-        | Untrusted::AuthorityNotYetValid(_)
-        | Untrusted::Forged(_) => None,
+        | Untrusted::AuthorityNotYetValid(_) => None,
         why => Some(Warning::Refused { why }),
     }
 }

@@ -18,18 +18,18 @@ pub fn check_writable(file: &Path) -> io::Result<()> {
     Ok(access(first, AccessFlags::W_OK)?)
 }
 
-/// Who else may read a file of ours.
+/// Access of other users to a file of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Readers {
-    /// Nobody: it has keys.
-    Nobody,
-    /// Whom the operator lets.
-    Others,
+pub enum Access {
+    /// None, as the file has keys.
+    None,
+    /// They may read it, if its mode says so.
+    Read,
 }
 
 /// Reason for which a file is not ours alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Foreign {
+pub enum NotOurs {
     /// The path leads elsewhere.
     #[error("it is a symbolic link: name the file itself")]
     Link,
@@ -43,52 +43,57 @@ pub enum Foreign {
     #[error("it has {0} names (hard links): remove it, or name another file")]
     Names(u64),
     /// Its mode.
-    #[error("other users have access to it (mode {0:04o}): run `chmod go=` on it")]
-    Mode(u32),
+    #[error("other users have access to it (mode {0:04o}): run `chmod {1}` on it")]
+    Mode(u32, &'static str),
 }
 
-/// Opens a file for keys, evidence or state: to append, or to read and write. It is created with
-/// mode 0600. One that is there already must be ours alone: whoever could write to its folder may
-/// have put it there, or a link in its place.
-pub fn open_own(file: &Path, readers: Readers, options: &mut OpenOptions) -> io::Result<File> {
-    options.create(true).mode(0o600);
+/// Opens a file for keys or evidence, with mode 0600 if it is new. One that is there already must be
+/// ours alone: another user who can write to its folder may have put it there, or a link in its
+/// place.
+pub fn open_own(file: &Path, access: Access, options: &mut OpenOptions) -> io::Result<File> {
     // A pipe without a reader would block.
-    options.custom_flags(O_NOFOLLOW | O_NONBLOCK);
-    let opened = options
-        .open(file)
-        .map_err(|error| match error.raw_os_error() {
-            Some(ELOOP) => refused(Foreign::Link),
-            _ => error,
-        })?;
-    judge(&opened.metadata()?, readers, geteuid().as_raw()).map_err(refused)?;
+    options.mode(0o600).custom_flags(O_NOFOLLOW | O_NONBLOCK);
+    match options.create_new(true).open(file) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        opened => return opened,
+    }
+    let opened =
+        options
+            .create_new(false)
+            .open(file)
+            .map_err(|error| match error.raw_os_error() {
+                Some(ELOOP) => refused(NotOurs::Link),
+                _ => error,
+            })?;
+    judge(&opened.metadata()?, access, geteuid().as_raw()).map_err(refused)?;
     Ok(opened)
 }
 
-fn refused(why: Foreign) -> io::Error {
+fn refused(why: NotOurs) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, why)
 }
 
 /// Judges a file by its owner, names and mode. One of root is as good as one of ours.
-fn judge(found: &Metadata, readers: Readers, user: u32) -> Result<(), Foreign> {
-    let others = match readers {
-        Readers::Nobody => 0o077,
-        Readers::Others => 0o022,
+fn judge(found: &Metadata, access: Access, user: u32) -> Result<(), NotOurs> {
+    let (others, remedy) = match access {
+        Access::None => (0o077, "go="),
+        Access::Read => (0o022, "go-w"),
     };
     // Only root makes devices, as /dev/full for tests of what has no room.
-    if readers == Readers::Others && found.file_type().is_char_device() {
+    if access == Access::Read && found.file_type().is_char_device() {
         return Ok(());
     }
     if !found.is_file() {
-        return Err(Foreign::Irregular);
+        return Err(NotOurs::Irregular);
     }
     if found.uid() != user && found.uid() != 0 {
-        return Err(Foreign::Owner(found.uid()));
+        return Err(NotOurs::Owner(found.uid()));
     }
-    if found.nlink() != 1 {
-        return Err(Foreign::Names(found.nlink()));
+    if found.nlink() > 1 {
+        return Err(NotOurs::Names(found.nlink()));
     }
     match found.mode() & 0o7777 {
-        mode if mode & others != 0 => Err(Foreign::Mode(mode)),
+        mode if mode & others != 0 => Err(NotOurs::Mode(mode, remedy)),
         _ => Ok(()),
     }
 }
@@ -121,8 +126,8 @@ mod tests {
     }
 
     /// Appends to a file of the test's folder, and returns the reason of a refusal.
-    fn appended(file: &Path, readers: Readers) -> Option<Foreign> {
-        match open_own(file, readers, OpenOptions::new().append(true)) {
+    fn appended(file: &Path, access: Access) -> Option<NotOurs> {
+        match open_own(file, access, OpenOptions::new().append(true)) {
             Ok(_) => None,
             Err(error) => Some(*error.get_ref().unwrap().downcast_ref().unwrap()),
         }
@@ -141,25 +146,25 @@ mod tests {
         let folder = folder("own");
         let file = folder.join("keys");
         let (link, dangling) = (folder.join("link"), folder.join("dangling"));
-        assert_eq!(appended(&file, Readers::Nobody), None);
+        assert_eq!(appended(&file, Access::None), None);
         assert_eq!(std::fs::metadata(&file).unwrap().mode() & 0o7777, 0o600);
-        assert_eq!(appended(&file, Readers::Nobody), None, "it is ours");
+        assert_eq!(appended(&file, Access::None), None, "it is ours");
         std::os::unix::fs::symlink(&file, &link).unwrap();
         std::os::unix::fs::symlink(folder.join("new"), &dangling).unwrap();
         for link in [link, dangling] {
-            assert_eq!(appended(&link, Readers::Others), Some(Foreign::Link));
+            assert_eq!(appended(&link, Access::Read), Some(NotOurs::Link));
         }
         assert!(!folder.join("new").exists());
         std::fs::hard_link(&file, folder.join("second")).unwrap();
-        assert_eq!(appended(&file, Readers::Others), Some(Foreign::Names(2)));
+        assert_eq!(appended(&file, Access::Read), Some(NotOurs::Names(2)));
         let pipe = folder.join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
         // To append alone, a pipe needs a reader.
-        let opened = open_own(&pipe, Readers::Nobody, OpenOptions::new().append(true));
+        let opened = open_own(&pipe, Access::None, OpenOptions::new().append(true));
         assert!(opened.is_err());
         let opened = open_own(
             &pipe,
-            Readers::Nobody,
+            Access::None,
             OpenOptions::new().read(true).write(true),
         );
         assert!(opened.is_err());
@@ -180,13 +185,14 @@ mod tests {
         ] {
             std::fs::write(&file, "").unwrap();
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
-            let allowed = [Readers::Nobody, Readers::Others].map(|who| appended(&file, who));
-            let expected = [keys, evidence].map(|good| (!good).then_some(Foreign::Mode(mode)));
+            let allowed = [Access::None, Access::Read].map(|who| appended(&file, who));
+            let refused = |good: bool, remedy| (!good).then_some(NotOurs::Mode(mode, remedy));
+            let expected = [refused(keys, "go="), refused(evidence, "go-w")];
             assert_eq!(allowed, expected, "{mode:o}");
         }
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         let found = std::fs::metadata(&file).unwrap();
-        assert_eq!(judge(&found, Readers::Nobody, found.uid()), Ok(()));
+        assert_eq!(judge(&found, Access::None, found.uid()), Ok(()));
         // Root may give it away; others ask for a stranger.
         let owner = match found.uid() {
             0 => 65_534,
@@ -194,8 +200,8 @@ mod tests {
         };
         nix::unistd::chown(&file, Some(owner.into()), None).unwrap();
         let found = std::fs::metadata(&file).unwrap();
-        let stranger = judge(&found, Readers::Nobody, owner + 1);
-        assert_eq!(stranger, Err(Foreign::Owner(owner)));
+        let stranger = judge(&found, Access::None, owner + 1);
+        assert_eq!(stranger, Err(NotOurs::Owner(owner)));
         std::fs::remove_dir_all(folder).unwrap();
     }
 

@@ -14,7 +14,7 @@ use model::{Identity, Instant, Licence, PeerNames, Right, ZoneId, ZoneSelector};
 use node::{
     Composite, CsaStatus, Dropped, Ending, Event, GrantState, GrantStatus, HeldGrant, Node,
 };
-use os::files::{Readers, open_own};
+use os::files::{Access, open_own};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -99,7 +99,7 @@ impl Audit {
 
 fn open(settings: &Settings) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    let file = open_own(&settings.file, Readers::Others, options.append(true))?;
+    let file = open_own(&settings.file, Access::Read, options.append(true))?;
     // After a crash, a new file may be lost with its content until its folder is on disk.
     if let Some(folder) = settings.file.parent().filter(|_| settings.required) {
         File::open(folder)?.sync_all()?;

@@ -1,11 +1,11 @@
 //! Keys for analysis, written as Wireshark's preference tables.
 //!
-//! Key export is off unless requested, to files that nobody else has made or can read. Each line is
+//! Key export is off unless requested, to files of our own that other users cannot read. Each line is
 //! appended as its SA comes up, so a capture can be decrypted while it is taken. Copy both files
 //! into a Wireshark profile.
 
 use node::KeyLog;
-use os::files::{Readers, open_own};
+use os::files::{Access, open_own};
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -47,7 +47,7 @@ const IKE: &str = "ikev2_decryption_table";
 
 fn append(folder: &Path, file: &str, text: &str) -> io::Result<()> {
     let file = folder.join(file);
-    let opened = open_own(&file, Readers::Nobody, OpenOptions::new().append(true));
+    let opened = open_own(&file, Access::None, OpenOptions::new().append(true));
     let about = |error: io::Error| {
         let message = format!("{}: {error}", file.display());
         io::Error::new(error.kind(), message)

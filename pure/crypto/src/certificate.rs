@@ -9,6 +9,13 @@ use std::net::IpAddr;
 use thiserror::Error;
 use x509_parser::asn1_rs::Oid;
 use x509_parser::objects::{oid_registry, oid2sn};
+use x509_parser::oid_registry::{
+    OID_X509_EXT_AUTHORITY_KEY_IDENTIFIER, OID_X509_EXT_BASIC_CONSTRAINTS,
+    OID_X509_EXT_CERTIFICATE_POLICIES, OID_X509_EXT_CRL_DISTRIBUTION_POINTS,
+    OID_X509_EXT_EXTENDED_KEY_USAGE, OID_X509_EXT_INHIBIT_ANY_POLICY, OID_X509_EXT_KEY_USAGE,
+    OID_X509_EXT_NAME_CONSTRAINTS, OID_X509_EXT_POLICY_MAPPINGS, OID_X509_EXT_SUBJECT_ALT_NAME,
+    OID_X509_EXT_SUBJECT_KEY_IDENTIFIER,
+};
 use x509_parser::prelude::{FromDer, GeneralName, KeyUsage, X509Certificate, X509Name};
 
 /// The content of a certificate.
@@ -44,8 +51,10 @@ pub struct Certificate {
     pub may_certify: bool,
     /// Most CAs between this one and an owner, if limited (RFC 5280 section 4.2.1.9).
     pub path_len: Option<u32>,
-    /// The first critical extension that nothing here judges.
+    /// The first critical extension that webpki does not read.
     pub unknown_critical: Option<String>,
+    /// The first of them that may change what a trusted CA vouches for.
+    pub restriction: Option<String>,
     /// True if the key may sign an exchange (RFC 4945 section 5.1.3.2).
     pub may_sign: bool,
     /// True if the extended key usage has serverAuth, which other clients require of a gateway.
@@ -98,7 +107,8 @@ impl Certificate {
             is_ca: parsed.is_ca(),
             may_certify: usage.is_none_or(KeyUsage::key_cert_sign),
             path_len: constraints.and_then(|constraints| constraints.value.path_len_constraint),
-            unknown_critical: unknown_critical(&parsed),
+            unknown_critical: unknown_critical(&parsed, &[]),
+            restriction: unknown_critical(&parsed, &HARMLESS),
             may_sign: usage
                 .is_none_or(|usage| usage.digital_signature() || usage.non_repudiation()),
             is_for_servers: purposes.is_some_and(|purposes| purposes.value.server_auth),
@@ -142,13 +152,19 @@ pub(crate) fn text(name: &X509Name<'_>) -> String {
     shown(&name.to_string())
 }
 
-/// Returns the name of the first critical extension that webpki does not read.
-fn unknown_critical(certificate: &X509Certificate<'_>) -> Option<String> {
-    use x509_parser::oid_registry::{
-        OID_X509_EXT_BASIC_CONSTRAINTS, OID_X509_EXT_CRL_DISTRIBUTION_POINTS,
-        OID_X509_EXT_EXTENDED_KEY_USAGE, OID_X509_EXT_KEY_USAGE, OID_X509_EXT_NAME_CONSTRAINTS,
-        OID_X509_EXT_SUBJECT_ALT_NAME,
-    };
+/// Extensions of a trusted CA that change nothing without a required policy: of identifiers of keys,
+/// and of policies (RFC 5280 section 6.1.1).
+const HARMLESS: [Oid<'static>; 5] = [
+    OID_X509_EXT_SUBJECT_KEY_IDENTIFIER,
+    OID_X509_EXT_AUTHORITY_KEY_IDENTIFIER,
+    OID_X509_EXT_CERTIFICATE_POLICIES,
+    OID_X509_EXT_POLICY_MAPPINGS,
+    OID_X509_EXT_INHIBIT_ANY_POLICY,
+];
+
+/// Returns the name of the first critical extension that is neither one of these nor read by
+/// webpki.
+fn unknown_critical(certificate: &X509Certificate<'_>, these: &[Oid<'_>]) -> Option<String> {
     const READ: [Oid<'static>; 6] = [
         OID_X509_EXT_KEY_USAGE,
         OID_X509_EXT_SUBJECT_ALT_NAME,
@@ -158,14 +174,20 @@ fn unknown_critical(certificate: &X509Certificate<'_>) -> Option<String> {
         OID_X509_EXT_EXTENDED_KEY_USAGE,
     ];
     let mut extensions = certificate.extensions().iter();
-    let unknown = extensions.find(|one| one.critical && !READ.contains(&one.oid));
+    let is_read = |oid| READ.contains(oid) || these.contains(oid);
+    let unknown = extensions.find(|one| one.critical && !is_read(&one.oid));
     unknown.map(|extension| object(&extension.oid))
 }
 
 /// Returns the short name of an object, or its numbers.
 pub(crate) fn object(oid: &Oid<'_>) -> String {
-    let known = oid2sn(oid, oid_registry()).ok();
-    known.map_or_else(|| shown(&oid.to_id_string()), str::to_owned)
+    // A peer may send one of any length, before it has proved anything.
+    const LONGEST: usize = 32;
+    match oid2sn(oid, oid_registry()) {
+        Ok(name) => name.to_owned(),
+        Err(_) if oid.as_bytes().len() > LONGEST => "with a very long number".to_owned(),
+        Err(_) => oid.to_id_string(),
+    }
 }
 
 /// Returns the organisational units of a subject. One that is no text is left out.

@@ -1,8 +1,9 @@
 //! A path of certificates from an owner's up to a trusted CA: the rules for CAs that webpki leaves
 //! out, and words for what it does not support.
 //!
-//! To webpki the trusted CA is a name and a key. What its certificate says of itself counts here as
-//! for any other CA, as operators expect (RFC 5937).
+//! To webpki the trusted CA is a name, a key and name constraints. What its certificate says of
+//! itself counts here as for any other CA, as operators expect (RFC 5937), except its extended key
+//! usage.
 
 use crate::UnixTime;
 use crate::certificate::{Certificate, object};
@@ -33,10 +34,10 @@ impl Path<'_> {
         if at > authority.not_after {
             return Err(Untrusted::AuthorityExpired(authority.not_after));
         }
-        if let Some(extension) = &authority.unknown_critical {
+        if let Some(extension) = &authority.restriction {
             return Err(Unsupported::Extension(extension.clone()).into());
         }
-        match self.overdrawn() {
+        match self.too_shallow() {
             Some(ca) => Err(Untrusted::TooDeep(ca.subject.clone())),
             None => match self.authorities().find(|ca| !(ca.is_ca && ca.may_certify)) {
                 Some(ca) => Err(Untrusted::MayNotCertify(ca.subject.clone())),
@@ -45,7 +46,7 @@ impl Path<'_> {
         }
     }
 
-    /// Says why webpki refuses the path.
+    /// Returns the reason for which webpki refuses the path.
     pub fn refusal(&self, error: Error) -> Untrusted {
         let not_a_ca = || self.authorities().find(|ca| !ca.is_ca);
         match error {
@@ -54,10 +55,10 @@ impl Path<'_> {
                 Untrusted::MayNotCertify(culprit.subject.clone())
             }
             Error::PathLenConstraintViolated => {
-                let culprit = self.overdrawn().unwrap_or(self.authority);
+                let culprit = self.too_shallow().unwrap_or(self.authority);
                 Untrusted::TooDeep(culprit.subject.clone())
             }
-            Error::NameConstraintViolation => match self.unjudged() {
+            Error::NameConstraintViolation => match self.unsupported_constraint() {
                 Some(kind) => Unsupported::Constraints(kind).into(),
                 None => Untrusted::NameOutside,
             },
@@ -77,18 +78,18 @@ impl Path<'_> {
 
     /// Returns the first CA that allows fewer CAs below it than there are. Of a CA that issued a
     /// certificate to itself, one counts.
-    fn overdrawn(&self) -> Option<&Certificate> {
+    fn too_shallow(&self) -> Option<&Certificate> {
         let mut below = 0;
         self.authorities().find(|ca| {
-            let overdrawn = ca.path_len.is_some_and(|most| below > most);
+            let exceeded = ca.path_len.is_some_and(|most| below > most);
             below += u32::from(ca.subject_der != ca.issuer_der);
-            overdrawn
+            exceeded
         })
     }
 
     /// Returns a kind of name that a CA constrains, that a certificate below it has, and whose
     /// constraints webpki does not judge. Every certificate has the name of its subject.
-    fn unjudged(&self) -> Option<&'static str> {
+    fn unsupported_constraint(&self) -> Option<&'static str> {
         let all: Vec<_> = std::iter::once(self.owner)
             .chain(self.authorities())
             .collect();
@@ -132,7 +133,8 @@ const fn unjudged(kind: &GeneralName<'_>) -> Option<&'static str> {
     }
 }
 
-/// Says why webpki refuses the certificate of an owner, or a path of which nothing more is known.
+/// Returns the reason for which webpki refuses the certificate of an owner, or a path of which
+/// nothing more is known.
 pub(crate) fn refusal(error: Error, owner: &Certificate) -> Untrusted {
     let seconds = |time: rustls_pki_types::UnixTime| UnixTime(time.as_secs());
     match error {

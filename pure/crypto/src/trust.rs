@@ -108,7 +108,8 @@ impl TrustStore {
     /// Judges our own chain as a peer does that trusts its CA, who may be another than ours.
     pub fn judge_own(&self, chain: &[Vec<u8>], at: UnixTime) -> Result<(), Untrusted> {
         match self.verify(chain, at) {
-            Err(Untrusted::UnknownAuthority(_)) => alone(chain, at),
+            // A CA of the same name as ours may have issued it.
+            Err(Untrusted::UnknownAuthority(_) | Untrusted::Forged(_)) => alone(chain, at),
             judged => judged.map(drop),
         }
     }
@@ -156,7 +157,8 @@ impl TrustStore {
         Err(why.unwrap_or_else(|| Untrusted::UnknownAuthority(owner.issuer.clone())))
     }
 
-    /// Verifies one candidate path, which leaves webpki no choice but the CA at its end.
+    /// Looks for a CA with the name of the last issuer up to which one candidate path is valid. A CA
+    /// that was renewed with its key has several certificates.
     fn follow_line(
         &self,
         owner: &Certificate,
@@ -167,49 +169,56 @@ impl TrustStore {
         // A gateway may have a CA for each of many tables, so the others are not even parsed.
         let top = line.last().copied().unwrap_or(owner);
         let named = self.authorities.iter().filter(|ca| top.names_issuer(ca));
-        let named: Vec<_> = named.collect();
-        let path = |authority| Path {
-            owner,
-            between: line,
-            authority,
-        };
+        let mut why = None;
+        for authority in named {
+            let path = Path {
+                owner,
+                between: line,
+                authority,
+            };
+            match self.follow_path(&path, at, algorithms) {
+                Ok(()) => return Ok(()),
+                // Of two CAs of one name, the one whose key fits is meant.
+                Err(error) if matches!(why, None | Some(Untrusted::Forged(_))) => why = Some(error),
+                Err(_) => {}
+            }
+        }
+        Err(why.unwrap_or_else(|| Untrusted::UnknownAuthority(owner.issuer.clone())))
+    }
+
+    /// Verifies a path, which leaves webpki no choice.
+    fn follow_path(
+        &self,
+        path: &Path<'_>,
+        at: UnixTime,
+        algorithms: &[&dyn SignatureVerificationAlgorithm],
+    ) -> Result<(), Untrusted> {
         let why = |error| {
             let revoked = matches!(error, Error::CertRevoked).then(|| {
-                let mut certificates = std::iter::once(&owner).chain(line);
+                let mut certificates = std::iter::once(&path.owner).chain(path.between);
                 certificates.find_map(|certificate| self.revoked(certificate))
             });
-            let authority = named.first().copied().unwrap_or(top);
-            let refusal = || path(authority).refusal(error);
+            let refusal = || path.refusal(error);
             revoked.flatten().unwrap_or_else(refusal)
         };
-        let authorities: Vec<_> = named.iter().copied().map(der).collect();
-        let anchors = authorities.iter().map(webpki::anchor_from_trusted_cert);
-        let anchors: Vec<_> = anchors
-            .collect::<Result<_, _>>()
+        let authority = der(path.authority);
+        let anchor = webpki::anchor_from_trusted_cert(&authority)
             .map_err(|error| Untrusted::Invalid(format!("a CA in `ca`: {error}")))?;
-        let intermediates: Vec<_> = line.iter().map(|certificate| der(certificate)).collect();
-        let first = der(owner);
+        let between: Vec<_> = path
+            .between
+            .iter()
+            .map(|certificate| der(certificate))
+            .collect();
+        let first = der(path.owner);
         let certificate = EndEntityCert::try_from(&first).map_err(why)?;
         let lists: Vec<_> = self.lists.iter().map(RevocationList::list).collect();
         let revocation = self.options(&lists).map_err(why)?;
-        let verified = certificate
-            .verify_for_usage(
-                algorithms,
-                &anchors,
-                &intermediates,
-                seconds(at),
-                ForIke,
-                revocation,
-                None,
-            )
-            .map_err(why)?;
-        // A CA that was renewed with its key has several certificates, of which one suffices.
-        let same = anchors.iter().zip(&named);
-        let same = same.filter(|(anchor, _)| *anchor == verified.anchor());
-        let judged: Vec<_> = same.map(|(_, ca)| path(ca).judge(at)).collect();
-        let good = judged.iter().any(Result::is_ok);
-        let first = judged.into_iter().next().unwrap_or(Err(Untrusted::Missing));
-        if good { Ok(()) } else { first }
+        let (anchors, time) = ([anchor], seconds(at));
+        let verified = certificate.verify_for_usage(
+            algorithms, &anchors, &between, time, ForIke, revocation, None,
+        );
+        verified.map_err(why)?;
+        path.judge(at)
     }
 
     /// Returns webpki's options for revocation, or `None` without lists and with the relaxed

@@ -100,8 +100,8 @@ pub enum Unsupported {
     /// More CAs than are followed.
     #[error("more than six CAs between")]
     Length,
-    /// A CA that is a peer.
-    #[error("a peer whose certificate is that of a CA")]
+    /// A CA as an end.
+    #[error("a certificate of a CA in the place of an end's own")]
     Authority,
     /// A version of X.509.
     #[error("a certificate of X.509 version 1 or 2")]

@@ -8,6 +8,7 @@ use crate::{Kind, Note, Notes, Octets, Session, Span};
 use crypto::UnixTime;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// Two records of one begin differ by no more than this, in seconds.
@@ -214,7 +215,8 @@ impl Join {
 
     fn replace(&mut self, note: &Note<'_>, out: &mut dyn FnMut(Session)) {
         let ages = self.by_user.get(note.user).into_iter().flatten();
-        let keys = ages.rev().filter_map(|age| self.ages.get(age));
+        let keys = ages.rev().take(MOST_OF_USER);
+        let keys = keys.filter_map(|age| self.ages.get(age));
         let keys = keys.filter(|key| self.is_at(key, note.gateway));
         let earlier: Vec<_> = keys.skip(1).cloned().collect();
         for key in earlier {
@@ -238,10 +240,13 @@ impl Join {
 
     /// Returns the keys of the open sessions at a gateway, the oldest first.
     fn keys_at(&self, gateway: &str) -> Vec<Arc<str>> {
-        let keys = self.ages.values();
-        keys.filter(|key| self.is_at(key, gateway))
-            .cloned()
-            .collect()
+        let prefix = format!("{gateway}\0");
+        let from = (Bound::Included(prefix.as_str()), Bound::Unbounded);
+        let at = self.open.range::<str, _>(from);
+        let at = at.take_while(|(key, _)| key.starts_with(&prefix));
+        let mut keys: Vec<_> = at.map(|(key, open)| (open.age, Arc::clone(key))).collect();
+        keys.sort_unstable();
+        keys.into_iter().map(|(_, key)| key).collect()
     }
 
     fn is_at(&self, key: &str, gateway: &str) -> bool {

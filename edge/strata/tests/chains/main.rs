@@ -136,12 +136,15 @@ fn pem(certificate: &rcgen::Certificate) -> String {
     pem::encode(&Pem::new("CERTIFICATE", certificate.der().to_vec()))
 }
 
-/// Returns our verdict on a chain that ends at this root.
-fn ours(root: &rcgen::Certificate, chain: &[rcgen::Certificate]) -> Result<(), Untrusted> {
-    let root = Certificate::from_der(root.der()).expect("it is a certificate");
+/// Returns our verdict on a chain that ends at one of these roots.
+fn ours(roots: &[&rcgen::Certificate], chain: &[rcgen::Certificate]) -> Result<(), Untrusted> {
+    let roots = roots.iter();
+    let roots = roots.map(|root| Certificate::from_der(root.der()).expect("it is a certificate"));
     let sent = chain[1..].iter().rev();
     let sent: Vec<_> = sent.map(|one| one.der().to_vec()).collect();
-    TrustStore::new(vec![root]).verify(&sent, TODAY).map(drop)
+    TrustStore::new(roots.collect())
+        .verify(&sent, TODAY)
+        .map(drop)
 }
 
 fn singles() -> Vec<(usize, Change)> {
@@ -181,7 +184,7 @@ fn we_refuse_what_openssl_refuses_and_say_the_same_of_it() {
     let mut listed = Vec::new();
     for change in singles() {
         let chain = factory.issue(&[change]);
-        match (ours(&chain[0], &chain), folder.openssl(&chain)) {
+        match (ours(&[&chain[0]], &chain), folder.openssl(&chain)) {
             (Ok(()), Ok(())) => {}
             (Err(why), Err(theirs)) => {
                 assert!(
@@ -211,7 +214,7 @@ fn of_two_changes_none_hides_the_other() {
     let pairs = pairs.flat_map(|(at, one)| singles[at + 1..].iter().map(move |two| [*one, *two]));
     for changes in pairs.step_by(EACH) {
         let chain = factory.issue(&changes);
-        match (ours(&chain[0], &chain), folder.openssl(&chain)) {
+        match (ours(&[&chain[0]], &chain), folder.openssl(&chain)) {
             (Err(why), Ok(())) => {
                 assert!(is_listed(&changes), "{changes:?}: only we refuse: {why}")
             }
@@ -227,17 +230,37 @@ fn of_two_changes_none_hides_the_other() {
 fn what_the_root_says_of_itself_is_the_reason_and_nothing_else() {
     let factory = Factory::new(LENGTH);
     let good = factory.issue(&[]);
+    for (change, number) in [
+        (Change::PathLen(0), 25),
+        (Change::NoCertSign, 32),
+        (Change::NoCa, 24),
+        (Change::Future, 9),
+        (Change::Past, 10),
+        (Change::UnknownCritical, 34),
+        (Change::Permitted(Kind::Dns, false), 47),
+    ] {
+        let chain = factory.issue(&[(0, change)]);
+        let why = ours(&[&chain[0]], &chain).expect_err("it is refused");
+        assert!(same(&why).contains(&number), "{change:?}: {why}");
+        assert_eq!(ours(&[&good[0]], &chain), Ok(()), "{change:?}");
+    }
+}
+
+/// In either order, as the operator lists them.
+#[test]
+fn one_certificate_of_a_ca_that_was_renewed_suffices() {
+    let factory = Factory::new(LENGTH);
+    let chain = factory.issue(&[]);
     for change in [
-        Change::PathLen(0),
-        Change::NoCertSign,
-        Change::NoCa,
-        Change::Future,
         Change::Past,
+        Change::PathLen(0),
         Change::UnknownCritical,
         Change::Permitted(Kind::Dns, false),
     ] {
-        let chain = factory.issue(&[(0, change)]);
-        assert!(ours(&chain[0], &chain).is_err(), "{change:?}");
-        assert_eq!(ours(&good[0], &chain), Ok(()), "{change:?}");
+        let (old, new) = (&factory.issue(&[(0, change)])[0], &chain[0]);
+        assert!(ours(&[old], &chain).is_err(), "{change:?}");
+        for roots in [[old, new], [new, old]] {
+            assert_eq!(ours(&roots, &chain), Ok(()), "{change:?}");
+        }
     }
 }

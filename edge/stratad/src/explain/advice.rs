@@ -491,7 +491,7 @@ const fn of_our_certificate(why: Option<CertificateRefusal>) -> &'static str {
             | CertificateRefusal::WRONG_USAGE,
         ) => "issue a new one",
         Some(CertificateRefusal::UNSUPPORTED) => {
-            "issue a new one, by CAs that sign with ECDSA P-256 or RSA, and SHA-256"
+            "`strata check` names the part, if `ca` has its CA; issue a new one without it"
         }
         Some(CertificateRefusal::WRONG_UNIT) => {
             "issue a new one with that unit, or change `ou` there"

@@ -154,6 +154,10 @@ pub fn ours(
         Some(CertificateRefusal::WRONG_SIGNATURE) => {
             vec![remedy.fix("node.key", "name the private key of `cert`")]
         }
+        Some(CertificateRefusal::UNSUPPORTED) => {
+            let part = "issue it without the part that `strata check` names";
+            vec![remedy.fix("node.cert", part)]
+        }
         Some(CertificateRefusal::REVOCATION_UNKNOWN) => {
             vec![elsewhere(format!(
                 "name the newest list of {issuer} in `crl`"

@@ -28,8 +28,8 @@ const LOGS: [(&str, Workload, RGBColor); 2] = [
 /// Assumptions that table II leaves open, the usual ones first.
 const OPEN: [(&str, Open); 7] = [
     ("usual", Open::USUAL),
-    ("nobody returns soon", returning(0.0)),
-    ("nine of ten return soon", returning(0.9)),
+    ("no early return", returning(0.0)),
+    ("90 % return early", returning(0.9)),
     ("durations spread less", spread(1.0, 2.4)),
     ("durations spread more", spread(2.0, 2.4)),
     ("volumes spread less", spread(1.5, 1.8)),

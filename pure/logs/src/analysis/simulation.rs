@@ -25,8 +25,8 @@ use std::net::{IpAddr, Ipv4Addr};
 /// Most samples of the size of the cache. With more, every second one is dropped.
 const MOST_SAMPLES: usize = 4096;
 
-/// Clients that are remembered beside twice as many as the store has room for. Of more, those that
-/// can resume nothing are forgotten, so that none of them comes in place of another client.
+/// Clients kept in addition to twice the room of the store, before those that cannot resume are
+/// forgotten.
 const REMEMBERED: usize = 1 << 17;
 
 const HOUR: u64 = 3600;
@@ -222,7 +222,9 @@ impl Simulation {
             self.expose(&client);
             return;
         }
-        self.clients.entry(user).or_default().push(client);
+        let clients = self.clients.entry(user);
+        let clients = clients.or_insert_with(|| Vec::with_capacity(1));
+        clients.push(client);
         self.count += 1;
         if self.count > self.most_clients {
             self.forget(now);
