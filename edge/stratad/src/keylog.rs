@@ -1,7 +1,7 @@
 //! Keys for analysis, written as Wireshark's preference tables.
 //!
-//! Key export is off unless requested, to files of our own that other users cannot read. Each line is
-//! appended as its SA comes up, so a capture can be decrypted while it is taken. Copy both files
+//! Key export is off unless requested, to files of our own that other users cannot read. Each line
+//! is appended as its SA comes up, so a capture can be decrypted while it is taken. Copy both files
 //! into a Wireshark profile.
 
 use node::KeyLog;

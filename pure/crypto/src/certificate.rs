@@ -152,8 +152,8 @@ pub(crate) fn text(name: &X509Name<'_>) -> String {
     shown(&name.to_string())
 }
 
-/// Extensions of a trusted CA that change nothing without a required policy: of identifiers of keys,
-/// and of policies (RFC 5280 section 6.1.1).
+/// Extensions of a trusted CA that change nothing without a required policy: identifiers of keys,
+/// and policies (RFC 5280 section 6.1.1).
 const HARMLESS: [Oid<'static>; 5] = [
     OID_X509_EXT_SUBJECT_KEY_IDENTIFIER,
     OID_X509_EXT_AUTHORITY_KEY_IDENTIFIER,

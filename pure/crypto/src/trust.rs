@@ -157,7 +157,7 @@ impl TrustStore {
         Err(why.unwrap_or_else(|| Untrusted::UnknownAuthority(owner.issuer.clone())))
     }
 
-    /// Looks for a CA with the name of the last issuer up to which one candidate path is valid. A CA
+    /// Looks for a CA with the name of the last issuer up to which a candidate path is valid. A CA
     /// that was renewed with its key has several certificates.
     fn follow_line(
         &self,
