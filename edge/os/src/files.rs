@@ -47,8 +47,8 @@ pub enum NotOurs {
     Mode(u32, &'static str),
 }
 
-/// Opens a file for keys or evidence, with mode 0600 if it is new. One that is there already must be
-/// ours alone: another user who can write to its folder may have put it there, or a link in its
+/// Opens a file for keys or evidence, with mode 0600 if it is new. One that is there already must
+/// be ours alone: another user who can write to its folder may have put it there, or a link in its
 /// place.
 pub fn open_own(file: &Path, access: Access, options: &mut OpenOptions) -> io::Result<File> {
     // A pipe without a reader would block.
