@@ -10,7 +10,7 @@ use std::process::Command;
 /// Longest life of the browser, in seconds.
 const DEADLINE: &str = "60";
 
-/// Where the browser writes what it measures.
+/// Element that has the measurements.
 const MARK: &str = "<pre id=\"layout\">";
 
 /// Measures the page when it is loaded.
@@ -29,7 +29,7 @@ addEventListener("load", () => {
 });
 </script>"#;
 
-/// How a page is laid out. Lengths are in CSS pixels.
+/// Layout of a page. Lengths are in CSS pixels.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Layout {
     /// Width of the window.
@@ -42,7 +42,7 @@ pub struct Layout {
     pub tables: Vec<Area>,
     /// Number of resources that were loaded beside the page.
     pub loaded: usize,
-    /// What can be read.
+    /// Text that readers see.
     pub text: String,
 }
 

@@ -1,5 +1,5 @@
 //! Files of a process: the limit on open ones, and so on sockets, the right to write, and files of
-//! its own, which nobody else has made or redirected.
+//! its own, which no other user has made or redirected.
 
 use nix::libc::{ELOOP, O_NOFOLLOW, O_NONBLOCK};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};

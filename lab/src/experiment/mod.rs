@@ -41,7 +41,7 @@ pub use report::{Evidence, Point, Report};
 pub use results::Results;
 pub use simulation::{Agreement, Apart};
 pub use statistics::Estimate;
-pub(crate) use statistics::{mean, median, median_ratio, ratio};
+pub(crate) use statistics::{extremes, mean, median, median_ratio, ratio};
 pub use table::{Basis, Column, Filled, Grid, Raw, Row, Table};
 
 use crate::bystander::Bystander;

@@ -79,6 +79,13 @@ fn ratio_of_medians(pairs: &[(f64, f64)]) -> f64 {
     middle(firsts) / middle(seconds)
 }
 
+/// Returns the least and the most; `None` without values.
+pub fn extremes(values: &[f64]) -> Option<[f64; 2]> {
+    let least = values.iter().copied().min_by(f64::total_cmp)?;
+    let most = values.iter().copied().max_by(f64::total_cmp)?;
+    Some([least, most])
+}
+
 /// Returns the median; `None` without values.
 pub fn median(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| middle(values.to_vec()))

@@ -20,7 +20,7 @@ const END: usize = LENGTH - 1;
 /// Of all pairs of changes, every so many is tried.
 const EACH: usize = 11;
 
-/// What we refuse and OpenSSL accepts, with the reason.
+/// Changes for which Strata refuses a chain that OpenSSL accepts, with the reason.
 const DIFFERENT: &[(Where, Change, &str)] = &[
     (
         Where::End,

@@ -2,7 +2,7 @@
 
 use super::server::{Link, Server};
 use super::trial::Trial;
-use crate::experiment::{Estimate, Row, median};
+use crate::experiment::{Estimate, Row, extremes, median};
 use serde::{Deserialize, Serialize};
 
 /// Downloads by a number of clients from one server over one kind of link.
@@ -182,11 +182,4 @@ pub(super) fn counted(clients: usize) -> String {
 
 fn milli(value: f64) -> f64 {
     value * 1e3
-}
-
-/// Returns the least and the most.
-pub(super) fn extremes(values: &[f64]) -> Option<[f64; 2]> {
-    let least = values.iter().copied().min_by(f64::total_cmp)?;
-    let most = values.iter().copied().max_by(f64::total_cmp)?;
-    Some([least, most])
 }

@@ -1,10 +1,10 @@
-//! What must hold of the figure, and its numbers beside the paper's.
+//! Claims about the figure, and its numbers beside the paper's.
 
 use super::FEW;
-use super::cell::{Cell, Measured, counted, extremes, spread};
+use super::cell::{Cell, Measured, counted, spread};
 use super::server::{Link, Server};
 use super::trial::{Trial, Work};
-use crate::experiment::{Finding, median, median_ratio};
+use crate::experiment::{Finding, extremes, median, median_ratio};
 
 /// Least ratios of IPsec over native TCP: growth of the time with each client, for links that
 /// native TCP fills and for those that nothing does, and processor time of the gateway for an

@@ -58,7 +58,7 @@ pub const DATA: Table = Table {
     ..BASE
 };
 
-/// What the three have in common.
+/// Fields that the three share.
 const BASE: Table = Table {
     name: "",
     title: "",
@@ -102,7 +102,7 @@ struct Number {
     lifetime: &'static str,
     /// Per cent that remain.
     remain: &'static str,
-    /// Where it stands in the plot.
+    /// Height of its mark in the plot.
     mark: f64,
 }
 

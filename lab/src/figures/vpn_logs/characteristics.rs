@@ -96,7 +96,7 @@ pub const FIG5: Table = Table {
     ..BASE
 };
 
-/// What the five have in common.
+/// Fields that the five share.
 const BASE: Table = Table {
     name: "",
     title: "",

@@ -7,7 +7,7 @@ mod characteristics;
 pub use caching::{DATA, ESTABLISHED, FIG6};
 pub use characteristics::{FIG2, FIG3, FIG4, FIG5, TABLE2};
 
-use crate::experiment::{Estimate, Plan};
+use crate::experiment::{Estimate, Plan, extremes};
 use crate::logs::synthesis::{Open, Workload};
 use anyhow::Result;
 use plotters::style::RGBColor;
@@ -94,11 +94,9 @@ fn over_all<T>(
 ) -> Option<Estimate> {
     let of_log = cells.iter().filter(|cell| cell.log == log);
     let all: Vec<_> = of_log.filter_map(|cell| value(&cell.found)).collect();
-    let least = all.iter().copied().min_by(f64::total_cmp)?;
-    let most = all.iter().copied().max_by(f64::total_cmp)?;
     Some(Estimate {
         value: *all.first()?,
-        interval: Some([least, most]),
+        interval: extremes(&all),
         runs: all.len(),
     })
 }
